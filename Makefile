@@ -1,0 +1,114 @@
+# Everything a developer types. `make` alone prints this manual; .ci/run calls the same targets.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -X main.version=$(VERSION)
+GOFLAGS_BUILD := -trimpath -ldflags '$(LDFLAGS)'
+
+# One `go test` at a time gets the whole machine; a test that needs longer than this hangs.
+TEST_TIMEOUT ?= 10m
+KAFKA_LIBS   := .cache/kafka/libs
+LINT         := go tool -modfile=tools/go.mod golangci-lint
+
+.PHONY: help
+help: ## print this manual
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Try it (no Docker)
+
+.PHONY: run
+run: deps build ## the whole world on this machine, until Ctrl-C; installs what is missing first
+	@exec bin/sandbox run $(ARGS)
+
+.PHONY: demo
+demo: deps build ## a finite run: duplicates in, one charge each out, checked against the provider's ledger
+	@exec bin/sandbox run --once $(ARGS)
+
+.PHONY: kafka
+kafka: build kafka-jars ## a real Apache Kafka on loopback, until Ctrl-C (needs Java 17 and Maven)
+	@exec bin/sandbox broker --apache $(ARGS)
+
+##@ Build and test
+
+.PHONY: build
+build: ## bin/billing and bin/sandbox
+	@scripts/build.sh $(GOFLAGS_BUILD) -o bin/ ./cmd/billing ./cmd/sandbox
+
+.PHONY: test
+test: deps build ## every test that needs no Docker, race detector on, real PostgreSQL
+	bin/sandbox postgres -- go test -race -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test-kafka
+test-kafka: deps build kafka-jars ## the tests that matter on a real Apache Kafka (needs Java 17 and Maven)
+	BILLING_TEST_KAFKA=apache bin/sandbox postgres -- \
+		go test -race -count=1 -p 1 -timeout $(TEST_TIMEOUT) -tags apache $$(scripts/apache-packages.sh)
+
+.PHONY: bench
+bench: deps build ## the benchmarks
+	bin/sandbox postgres -- go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: lint
+lint: ## golangci-lint, pinned in tools/go.mod
+	$(LINT) run ./...
+
+.PHONY: fmt
+fmt: ## gofumpt and import groups
+	$(LINT) fmt ./...
+
+.PHONY: generate
+generate: ## go generate
+	go generate ./...
+
+.PHONY: check
+check: lint test compose-check clean-tree ## what must pass before a push
+
+.PHONY: compose-check
+compose-check: ## docker-compose.yml and .env.example, read by a parser and held to their promises
+	cd tools && go test ./...
+
+.PHONY: clean-tree
+clean-tree: ## fail when the working tree differs from the last commit
+	@changed=$$(git status --porcelain); \
+	if [[ -n "$$changed" ]]; then printf 'the working tree is not clean:\n%s\n' "$$changed" >&2; exit 1; fi
+
+##@ Docker
+
+.PHONY: up
+up: ## Kafka, PostgreSQL, provider and billing in containers; with orders: make up PROFILE=orders
+	VERSION='$(VERSION)' scripts/compose.sh $(if $(PROFILE),--profile $(PROFILE)) up --build --detach
+
+.PHONY: down
+down: ## stop the containers; their data stays (docker volume rm to drop it)
+	scripts/compose.sh --profile orders down --remove-orphans
+
+##@ Make it yours
+
+.PHONY: fork
+fork: ## a renamed copy with a clean history: make fork MODULE=github.com/acme/refunds DIR=../refunds
+	@scripts/fork.sh '$(MODULE)' '$(DIR)'
+
+.PHONY: clean
+clean: ## remove what was built and downloaded
+	rm -rf bin .cache
+
+# What the targets above lean on.
+
+.PHONY: deps
+deps:
+	@scripts/install-deps.sh go cc postgres
+
+.PHONY: kafka-jars
+kafka-jars: ## fetch the Apache Kafka broker's jars from Maven Central
+	@scripts/install-deps.sh java maven
+	@$(MAKE) --no-print-directory $(KAFKA_LIBS)/.fetched
+
+# The folder is emptied first: two versions of a broker on one class path do not work.
+$(KAFKA_LIBS)/.fetched: deploy/kafka/pom.xml
+	rm -rf $(KAFKA_LIBS)
+	mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory='$(abspath $(KAFKA_LIBS))'
+	touch $@
