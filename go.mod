@@ -85,4 +85,5 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	gorm.io/driver/postgres v1.6.3 // indirect
 	gorm.io/gorm v1.31.2 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )
