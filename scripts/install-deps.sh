@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the named parts, and nothing when all are there.
-# Usage: scripts/install-deps.sh [go] [cc] [postgres] [java] [maven] [git]
+# Usage: scripts/install-deps.sh [go] [cc] [postgres] [java] [maven] [git] [make]
 # Debian and Ubuntu (root or sudo) and Homebrew are installed into; elsewhere it says what to install, and fails.
 set -euo pipefail
 
@@ -30,6 +30,7 @@ has_java() {
 
 has_maven() { command -v mvn >/dev/null; }
 has_git() { command -v git >/dev/null; }
+has_make() { command -v make >/dev/null; }
 has_go() { command -v go >/dev/null; }
 has_cc() { command -v "${CC:-gcc}" >/dev/null || command -v cc >/dev/null; }
 
@@ -47,6 +48,7 @@ package_of() { # <manager> <part>
 	brew/java) echo openjdk ;;
 	*/maven) echo maven ;;
 	*/git) echo git ;;
+	*/make) echo make ;;
 	*) echo "" ;;
 	esac
 }
@@ -77,7 +79,7 @@ Install it by hand (no package manager known to this script was found), then try
   postgres  the server of PostgreSQL $POSTGRES_MIN or newer; its bin folder may be named in PGBIN. It need not be running
   java      a Java $JAVA_MIN runtime or newer; only for the real Apache Kafka
   maven     Apache Maven; only for the real Apache Kafka
-  git       git
+  git, make
 MESSAGE
 	exit 1
 }
@@ -96,7 +98,7 @@ main() {
 	local part missing=()
 	for part in "$@"; do
 		case "$part" in
-		go | cc | postgres | java | maven | git) ;;
+		go | cc | postgres | java | maven | git | make) ;;
 		*) echo "install-deps: unknown part: $part" >&2 && exit 2 ;;
 		esac
 		"has_$part" || missing+=("$part")
