@@ -48,6 +48,15 @@ type Decoder struct {
 // is absent, and a null more likely a mistake than a choice. Headers other than
 // eventId never make a record invalid.
 func (d Decoder) Decode(r *Record) (Event, error) {
+	event, fault := d.decode(r)
+	if fault != nil { // a nil *InvalidError must not become an error
+		return Event{}, fault
+	}
+	return event, nil
+}
+
+// decode is Decode for callers that need the fault as what it is.
+func (d Decoder) decode(r *Record) (Event, *InvalidError) {
 	fields, err := scanValue(r.Value)
 	if err != nil {
 		return Event{}, err
@@ -68,8 +77,8 @@ func (d Decoder) Decode(r *Record) (Event, error) {
 }
 
 // fill reads the fields behind the event id, in the documented order.
-func (m *members) fill(event *Event) error {
-	var err error
+func (m *members) fill(event *Event) *InvalidError {
+	var err *InvalidError
 	if m.get(fieldAggregateType) != nil {
 		if err := m.constant(fieldAggregateType, ReasonAggregateType, aggregateTypeOrder); err != nil {
 			return err
@@ -89,7 +98,7 @@ func (m *members) fill(event *Event) error {
 }
 
 // instant reads an RFC 3339 time.
-func (m *members) instant(field string) (time.Time, error) {
+func (m *members) instant(field string) (time.Time, *InvalidError) {
 	text, err := m.text(field)
 	if err != nil {
 		return time.Time{}, err
@@ -98,27 +107,28 @@ func (m *members) instant(field string) (time.Time, error) {
 }
 
 // money reads currency, then totalAmount: a number or a string of one.
-func (m *members) money() (Money, error) {
+func (m *members) money() (Money, *InvalidError) {
 	code, err := m.text(fieldCurrency)
 	if err != nil {
 		return Money{}, err
 	}
-	if _, err := ParseCurrency(string(code)); err != nil {
+	cur, err := parseCurrency(string(code))
+	if err != nil {
 		return Money{}, err
 	}
 	raw := m.get(fieldTotalAmount)
 	if raw.Kind() == '0' {
-		return ParseMoney(string(raw), string(code))
+		return parseMoney(string(raw), cur)
 	}
 	amount, err := m.textOr(fieldTotalAmount, "not a number or a string")
 	if err != nil {
 		return Money{}, err
 	}
-	return ParseMoney(string(amount), string(code))
+	return parseMoney(string(amount), cur)
 }
 
 // eventID returns the id of body and headers together.
-func (d Decoder) eventID(m *members, headers []Header) (uuid.UUID, error) {
+func (d Decoder) eventID(m *members, headers []Header) (uuid.UUID, *InvalidError) {
 	body, inBody, err := m.bodyID()
 	if err != nil {
 		return uuid.Nil, err

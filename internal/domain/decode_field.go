@@ -22,12 +22,12 @@ const (
 )
 
 // text returns the content of a field that must be a string.
-func (m *members) text(field string) ([]byte, error) {
+func (m *members) text(field string) ([]byte, *InvalidError) {
 	return m.textOr(field, "not a string")
 }
 
 // textOr is text with the words for another type.
-func (m *members) textOr(field, otherwise string) ([]byte, error) {
+func (m *members) textOr(field, otherwise string) ([]byte, *InvalidError) {
 	raw := m.get(field)
 	if raw == nil {
 		return nil, invalid(ReasonMissingField, field, "absent")
@@ -39,7 +39,7 @@ func (m *members) textOr(field, otherwise string) ([]byte, error) {
 }
 
 // constant checks a field that has one possible value.
-func (m *members) constant(field string, reason Reason, want string) error {
+func (m *members) constant(field string, reason Reason, want string) *InvalidError {
 	text, err := m.text(field)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (m *members) constant(field string, reason Reason, want string) error {
 
 // positive reads an id: digits only, so that no float stands between the two
 // sides (1e3 and 1.0 are refused), from 1 to 2^63-1.
-func (m *members) positive(field string, reason Reason) (int64, error) {
+func (m *members) positive(field string, reason Reason) (int64, *InvalidError) {
 	raw := m.get(field)
 	if raw == nil {
 		return 0, invalid(ReasonMissingField, field, "absent")
@@ -71,7 +71,7 @@ func (m *members) positive(field string, reason Reason) (int64, error) {
 }
 
 // bodyID reads the id of the body, and whether there is one.
-func (m *members) bodyID() (id uuid.UUID, present bool, err error) {
+func (m *members) bodyID() (id uuid.UUID, present bool, err *InvalidError) {
 	if m.eventID == nil {
 		return uuid.Nil, false, nil
 	}
@@ -88,7 +88,7 @@ func (m *members) bodyID() (id uuid.UUID, present bool, err error) {
 
 // headerID reads the id of the headers, and whether there is one. A header that
 // stands twice must say the same twice: which of the two is meant is a guess.
-func headerID(headers []Header) (id uuid.UUID, present bool, err error) {
+func headerID(headers []Header) (id uuid.UUID, present bool, err *InvalidError) {
 	for _, header := range headers {
 		if header.Key != headerEventID {
 			continue
@@ -121,7 +121,7 @@ func parseUUID(text []byte) (uuid.UUID, bool) {
 // parseInstant reads an RFC 3339 time of the years 1 to 9999 in UTC. Digits
 // below the nanosecond are cut off. A leap second, which only the last minute of
 // a UTC month may have, is the instant behind it, as it is to PostgreSQL.
-func parseInstant(text []byte) (time.Time, error) {
+func parseInstant(text []byte) (time.Time, *InvalidError) {
 	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > maxInstantBytes {
 		return time.Time{}, errInstant()
 	}

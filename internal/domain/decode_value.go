@@ -43,7 +43,7 @@ func (m *members) slot(name []byte) *jsontext.Value {
 func (m *members) get(field string) jsontext.Value { return *m.slot([]byte(field)) }
 
 // scanValue checks the value as a whole and finds the fields in it.
-func scanValue(value []byte) (*members, error) {
+func scanValue(value []byte) (*members, *InvalidError) {
 	switch {
 	case value == nil:
 		return nil, invalid(ReasonTombstone, "", "the value is null")
@@ -67,9 +67,9 @@ func scanValue(value []byte) (*members, error) {
 
 // scanObject walks the members of the top-level object. A letter case fault is
 // reported only when the whole value is sound.
-func scanObject(tokens *jsontext.Decoder, value []byte) (*members, error) {
+func scanObject(tokens *jsontext.Decoder, value []byte) (*members, *InvalidError) {
 	found := &members{}
-	var miscased error
+	var miscased *InvalidError
 	if _, err := tokens.ReadToken(); err != nil {
 		return nil, syntaxError(err)
 	}
@@ -120,9 +120,9 @@ func syntaxError(err error) *InvalidError {
 	return invalid(ReasonDuplicateKey, field, "an object has a name twice at byte %d", syntactic.ByteOffset)
 }
 
-// checkCase returns an error when a name is that of a field but for its case.
+// checkCase returns a fault when a name is that of a field but for its case.
 // Such a field would be skipped as unknown, though somebody meant it.
-func checkCase(name []byte) error {
+func checkCase(name []byte) *InvalidError {
 	for _, field := range [...]string{
 		fieldEventID, fieldEventType, fieldOccurredAt, fieldAggregateType,
 		fieldOrderID, fieldCustomerID, fieldTotalAmount, fieldCurrency,

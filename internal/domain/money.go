@@ -38,6 +38,14 @@ type Currency struct {
 // case. Codes without a minor unit (XAU, XXX) are no currency to charge in.
 // The error is an [*InvalidError] with [ReasonCurrency].
 func ParseCurrency(code string) (Currency, error) {
+	cur, fault := parseCurrency(code)
+	if fault != nil {
+		return Currency{}, fault
+	}
+	return cur, nil
+}
+
+func parseCurrency(code string) (Currency, *InvalidError) {
 	digits, ok := currency.GetDigits(code)
 	if !ok || digits > maxExponent {
 		return Currency{}, invalid(ReasonCurrency, fieldCurrency, "not an ISO 4217 currency code")
@@ -83,10 +91,18 @@ func NewMoney(minor uint64, code string) (Money, error) {
 // The error is an [*InvalidError]: the first of [ReasonCurrency], [ReasonAmount],
 // [ReasonAmountNotPositive], [ReasonAmountTooLarge] and [ReasonAmountPrecision].
 func ParseMoney(decimal, code string) (Money, error) {
-	cur, err := ParseCurrency(code)
-	if err != nil {
-		return Money{}, err
+	cur, fault := parseCurrency(code)
+	if fault != nil {
+		return Money{}, fault
 	}
+	amount, fault := parseMoney(decimal, cur)
+	if fault != nil {
+		return Money{}, fault
+	}
+	return amount, nil
+}
+
+func parseMoney(decimal string, cur Currency) (Money, *InvalidError) {
 	lit, err := scanDecimal(decimal)
 	if err != nil {
 		return Money{}, err
@@ -103,7 +119,7 @@ func ParseMoney(decimal, code string) (Money, error) {
 }
 
 // minorUnits converts a literal whose sign and scale are within bounds.
-func minorUnits(decimal string, cur Currency) (Money, error) {
+func minorUnits(decimal string, cur Currency) (Money, *InvalidError) {
 	amount, _, err := apd.NewFromString(decimal)
 	if err != nil {
 		return Money{}, invalid(ReasonAmount, fieldTotalAmount, "not a decimal number")

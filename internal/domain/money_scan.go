@@ -13,7 +13,7 @@ type literal struct {
 //
 // in one pass without arithmetic on it. The error is an [*InvalidError] with
 // [ReasonAmount].
-func scanDecimal(s string) (literal, error) {
+func scanDecimal(s string) (literal, *InvalidError) {
 	if len(s) > MaxAmountBytes {
 		return literal{}, invalid(ReasonAmount, fieldTotalAmount, "longer than %d bytes", MaxAmountBytes)
 	}
