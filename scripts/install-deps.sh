@@ -73,7 +73,7 @@ install_apt() {
 say_what_to_install() {
 	cat >&2 <<MESSAGE
 missing on this machine: $*
-Install it by hand (no package manager known to this script was found), then try again:
+Install it by hand (this script has no package of it for this machine), then try again:
   go        Go 1.26 or newer, https://go.dev/dl/
   cc        a C compiler: gcc or clang (the Kafka client is a C library)
   postgres  the server of PostgreSQL $POSTGRES_MIN or newer; its bin folder may be named in PGBIN. It need not be running
