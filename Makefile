@@ -55,6 +55,7 @@ bench: deps build ## the benchmarks
 .PHONY: lint
 lint: ## golangci-lint, pinned in tools/go.mod
 	$(LINT) run ./...
+	cd tools && go tool golangci-lint run ./...
 
 .PHONY: fmt
 fmt: ## gofumpt and import groups

@@ -66,7 +66,7 @@ func TestComposeHasTheFiveParts(t *testing.T) {
 func TestBothFormsOfComposeReadTheFile(t *testing.T) {
 	t.Parallel()
 
-	require.NotRegexp(t, regexp.MustCompile(`(?m)^(version|name):`), read(t, "docker-compose.yml"))
+	require.NotRegexp(t, `(?m)^(version|name):`, read(t, "docker-compose.yml"))
 }
 
 func TestImagesArePinned(t *testing.T) {
@@ -186,7 +186,7 @@ func TestImageRunsWithoutRoot(t *testing.T) {
 	require.Len(t, stages, 4, "comment, build, sandbox, billing")
 
 	for _, stage := range stages[2:] {
-		require.Regexp(t, regexp.MustCompile(`(?m)^USER [1-9]\d*(:[1-9]\d*)?$`), stage, "a number can be checked by runAsNonRoot")
+		require.Regexp(t, `(?m)^USER [1-9]\d*(:[1-9]\d*)?$`, stage, "a number can be checked by runAsNonRoot")
 	}
 
 	require.Contains(t, stages[3], `CMD ["/billing", "health"]`)
