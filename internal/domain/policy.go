@@ -1,0 +1,57 @@
+package domain
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Policy holds the bounds that the protocol works within. The app derives it
+// from the configuration and proves the inequalities between them.
+type Policy struct {
+	Group string // consumer group: whose claims and counters
+	Owner string // name of this process, for people who read a lease
+
+	ChargeBudget  time.Duration // quick attempts of one charge
+	CommitMargin  time.Duration // from the last answer to the end of the commit
+	LockTimeout   time.Duration // longest wait of a claim for a twin
+	Lease         time.Duration // > ChargeBudget + CommitMargin
+	QuickAttempts int           // most requests of one lease
+	MaxInFlight   int           // charges in flight in this process
+
+	RetryHorizon time.Duration // how long a charge is retried before it is parked
+	KeyTTL       time.Duration // how long the provider remembers a key
+}
+
+// Bounds of the pauses between tries of one intent.
+const (
+	minRetryPause = time.Second
+	maxRetryPause = 10 * time.Minute
+	minOrderPoll  = 250 * time.Millisecond
+	maxOrderPoll  = 10 * time.Second
+	probePause    = time.Second
+	maxRetryAfter = time.Hour
+)
+
+// pause says how long to wait before the next try of something that has been
+// tried for elapsed: as long again, so that the pauses double, less a jitter of
+// up to a quarter, so that what failed together does not come back together.
+func pause(elapsed, least, most time.Duration) time.Duration {
+	d := min(max(elapsed, least), most)
+	return d - rand.N(d/4+1)
+}
+
+// expired reports whether the intent has been retried for long enough.
+func (p *Policy) expired(in *Intent, now time.Time) bool {
+	return !now.Before(in.since().Add(p.RetryHorizon))
+}
+
+// keyTooOld reports whether the provider may have forgotten the intent's key by
+// the time that a lease taken now would still be sending.
+func (p *Policy) keyTooOld(in *Intent, now time.Time) bool {
+	return in.MaybeSent && !now.Add(p.Lease).Before(in.FirstAttemptAt.Add(p.KeyTTL))
+}
+
+// transactionBound is the longest that the main transaction of a batch may last.
+func (p *Policy) transactionBound() time.Duration {
+	return p.LockTimeout + p.ChargeBudget + p.CommitMargin
+}

@@ -1,0 +1,244 @@
+package domain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Bounds of the worker.
+const (
+	workerWidth = 64                     // intents that it finishes at a time
+	workerPoll  = 200 * time.Millisecond // pause when nothing is due
+	workerRest  = time.Second            // pause after the store failed
+)
+
+// Worker goes on with intents that are due: after an unknown answer, a crash,
+// or because their order was busy. Any instance may run one; a lease makes sure
+// that one of them acts at a time.
+type Worker struct{ *Biller }
+
+// NewWorker returns a worker that shares the biller's bounds.
+func NewWorker(b *Biller) *Worker { return &Worker{b} }
+
+// job is one leased intent.
+type job struct {
+	event  Event
+	intent Intent
+	pass   Pass
+}
+
+// Run takes due intents until ctx ends, and returns when those it took are
+// finished or put back.
+func (w *Worker) Run(ctx context.Context) {
+	var jobs sync.WaitGroup
+	defer jobs.Wait()
+	slots := make(chan struct{}, workerWidth)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		j, rest := w.next(ctx)
+		if j == nil {
+			<-slots
+			if !sleep(ctx, rest) {
+				return
+			}
+			continue
+		}
+		jobs.Go(func() {
+			defer func() { <-slots }()
+			w.work(ctx, j)
+		})
+	}
+}
+
+// next takes a due intent, or says how long to rest.
+func (w *Worker) next(ctx context.Context) (*job, time.Duration) {
+	var pass Pass
+	if closed, _, _ := w.caller.gate.Closed(); closed {
+		var ok bool
+		if pass, ok = w.caller.gate.takeProbe(); !ok {
+			return nil, workerPoll
+		}
+	}
+	j, found, err := w.take(ctx, pass)
+	switch {
+	case err != nil:
+		w.log.ErrorContext(ctx, "retry worker", "error", err)
+		return nil, workerRest
+	case j == nil && found:
+		return nil, 0 // finished without a call; there may be more
+	case j == nil && pass.probe:
+		w.caller.gate.leaveProbe()
+	}
+	if j == nil {
+		return nil, workerPoll
+	}
+	j.pass = pass
+	return j, 0
+}
+
+// take leases the longest due intent in a short transaction. Found without a job
+// means that the intent was dealt with there and then.
+func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.policy.CommitMargin)
+	defer cancel()
+	var due *Intent
+	r := newRuling(&w.policy, w.clock.Now())
+	err = w.book.Aside(ctx, func(tx Tx) error {
+		if due, err = tx.Due(ctx, r.now); err != nil || due == nil {
+			return err
+		}
+		// An event that was accepted once stays so, whatever is required of new ones.
+		event, err := Decoder{}.Decode(&due.Record)
+		if err != nil {
+			r.park(due, ReasonNeedsReconciliation, "the kept record is not valid any more: "+err.Error())
+			return r.write(ctx, tx)
+		}
+		facts, err := tx.Look(ctx, []Subject{{EventID: due.EventID, OrderID: due.OrderID}})
+		if err != nil {
+			return err
+		}
+		if w.prepare(r, &event, due, facts) {
+			j = &job{event: event, intent: *due, pass: pass}
+		}
+		return r.write(ctx, tx)
+	})
+	switch {
+	case due == nil:
+		return nil, false, err
+	case err != nil:
+		return nil, false, errors.Join(fmt.Errorf("take %s: %w", due.EventID, err), w.putOff(ctx, due.EventID))
+	}
+	w.report(ctx, r)
+	return j, true, nil
+}
+
+// prepare decides what becomes of a due intent, and reports whether it is leased
+// now and may be sent after another look.
+func (w *Worker) prepare(r *ruling, event *Event, in *Intent, facts Facts) bool {
+	request := event.Request()
+	holder, held := facts.Holders[in.OrderID]
+	if in.State == Calling {
+		in.MaybeSent = true // its owner had the time to send
+	}
+	switch {
+	case in.State == Answered:
+		s := situation{event: event, intent: in, claims: true}
+		s.finals(facts)
+		r.settle(s, in.Token, *in.Answer)
+	case request.Hash() != in.RequestHash:
+		r.park(in, ReasonNeedsReconciliation, "the request would differ from the one that the intent was made for")
+	case r.policy.keyTooOld(in, r.now):
+		r.park(in, ReasonNeedsReconciliation, "the provider may have forgotten the key; it is not sent again blindly")
+	case r.policy.expired(in, r.now):
+		r.park(in, ReasonRetriesExhausted, in.LastError)
+	case in.State == Waiting && held && holder != in.EventID:
+		r.postpone(in)
+	default:
+		in.lease(r.policy, r.now)
+		r.save(in)
+		return true
+	}
+	return false
+}
+
+// putOff gives an intent that could not be taken a later due time, so that it
+// does not stand in the way of the others. One that somebody else has taken
+// meanwhile is not due any more and is left alone.
+func (w *Worker) putOff(ctx context.Context, id uuid.UUID) error {
+	r := newRuling(&w.policy, w.clock.Now())
+	return w.book.Aside(ctx, func(tx Tx) error {
+		intents, err := tx.Lock(ctx, []uuid.UUID{id})
+		if err != nil {
+			return err
+		}
+		in := intents[id]
+		if in == nil || in.State.Dead() || in.DueAt.After(r.now) {
+			return nil
+		}
+		in.DueAt = r.now.Add(pause(r.now.Sub(in.CreatedAt)/4, minOrderPoll, maxOrderPoll))
+		r.save(in)
+		return r.write(ctx, tx)
+	})
+}
+
+// work looks again, calls with no transaction open, and records the answer.
+func (w *Worker) work(stop context.Context, j *job) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), w.policy.Lease)
+	defer cancel()
+	answer := Answer{Kind: Withheld, Detail: "not looked at again in time"}
+	send, err := w.lookAgain(ctx, j)
+	if err == nil && !send {
+		return
+	}
+	if err == nil {
+		budget, done := context.WithTimeout(ctx, w.policy.ChargeBudget)
+		answer = w.caller.call(stop, budget, j.pass, j.event.Request())
+		done()
+	}
+	w.settleWithin(ctx, j, answer)
+}
+
+// lookAgain reports whether the leased intent may be sent. What turned out to be
+// final is recorded.
+func (w *Worker) lookAgain(ctx context.Context, j *job) (send bool, err error) {
+	r := newRuling(&w.policy, w.clock.Now())
+	err = w.book.Aside(ctx, func(tx Tx) error {
+		s, err := situate(ctx, tx, &j.event)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !s.intent.ownedBy(j.intent.Token):
+		case s.charge != nil:
+			r.drop(s.intent)
+		case s.order != nil:
+			s.intent.spend(r.policy, Answer{Kind: Withheld})
+			r.taken(s)
+		default:
+			send = true
+			return nil
+		}
+		return r.write(ctx, tx)
+	})
+	if err != nil {
+		return false, fmt.Errorf("look again at %s: %w", j.event.ID, err)
+	}
+	w.report(ctx, r)
+	return send, nil
+}
+
+// settleWithin records the answer, trying again until the lease ends: then the
+// intent is due for whoever takes it over.
+func (w *Worker) settleWithin(ctx context.Context, j *job, answer Answer) {
+	for {
+		err := w.settle(ctx, &j.event, j.intent.Token, answer)
+		if err == nil {
+			return
+		}
+		w.log.ErrorContext(ctx, "answer not recorded", "event_id", j.event.ID, "answer", answer.Kind.String(), "error", err)
+		if !sleep(ctx, workerRest) {
+			return
+		}
+	}
+}
+
+// sleep waits for d and reports whether ctx is still live.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
