@@ -103,3 +103,6 @@ type Writes struct {
 	Delete  []uuid.UUID // finished
 	Charges []Charge
 }
+
+// ErrCursor: a page cursor that this store did not give out.
+var ErrCursor = errors.New("not a cursor of this list")

@@ -1,0 +1,91 @@
+package domain
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Archive is the reading side of the store, for people and their tools. It never
+// waits for the flow and never changes a thing.
+type Archive interface {
+	// DedupStats sums the counters since an instant; the zero time means all.
+	DedupStats(ctx context.Context, group string, since time.Time) (DedupStats, error)
+	// Event tells what is known of an event; false when it was never seen.
+	Event(ctx context.Context, group string, id uuid.UUID) (EventStory, bool, error)
+	// Charges lists final charges, newest first.
+	Charges(ctx context.Context, filter ChargeFilter) (Page[Charge], error)
+	// Letters lists dead letters, newest first.
+	Letters(ctx context.Context, filter LetterFilter) (Page[Letter], error)
+	// Letter returns one dead letter; false when there is none.
+	Letter(ctx context.Context, id int64) (Letter, bool, error)
+}
+
+// DedupStats are the counters of a window, and what stands open now.
+type DedupStats struct {
+	Total      WindowStats
+	Partitions []PartitionStats // by topic and partition
+	Table      ProcessedEventTable
+}
+
+// WindowStats are counters over a window. Unfinished and Parked are rows now,
+// whatever the window.
+type WindowStats struct {
+	Counters
+	Unfinished int64 // claimed intents that time will finish
+	Parked     int64 // claimed intents that wait for an operator
+}
+
+// PartitionStats are the stats of one partition.
+type PartitionStats struct {
+	Topic     string
+	Partition int32
+	WindowStats
+}
+
+// ProcessedEventTable describes the deduplication table.
+type ProcessedEventTable struct {
+	Rows       int64      // the planner's estimate; -1 before the first analyze
+	Oldest     *time.Time // processed_at of the oldest row
+	Partitions int
+}
+
+// EventStory is what is known of one event.
+type EventStory struct {
+	EventID     uuid.UUID
+	Sighting    *Sighting  // nil when processed_event has forgotten it
+	ProcessedAt *time.Time // nil likewise
+	Charge      *Charge    // its final charge
+	Intent      *Intent    // its unfinished charge
+	Letters     []Letter   // its dead letters, newest first, at most 20, without bytes
+}
+
+// Page is one page of a list.
+type Page[T any] struct {
+	Items []T
+	Next  string // opaque cursor of the next page; empty at the end
+}
+
+// Bounds of a page.
+const (
+	DefaultPageLimit = 50
+	MaxPageLimit     = 500
+)
+
+// ChargeFilter narrows a list of charges. Zero values do not filter.
+type ChargeFilter struct {
+	OrderID int64
+	Status  ChargeStatus
+	Cursor  string
+	Limit   int // 1 to MaxPageLimit
+}
+
+// LetterFilter narrows a list of dead letters. Zero values do not filter.
+type LetterFilter struct {
+	Reason  Reason
+	State   LetterState
+	EventID uuid.UUID
+	Cursor  string
+	Limit   int // 1 to MaxPageLimit
+}
