@@ -1,0 +1,294 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"example.com/billing/internal/sandbox/process"
+)
+
+const (
+	// startTimeout bounds the start of the server, recovery after a crash included.
+	startTimeout = 60 * time.Second
+	// initTimeout bounds initdb: half a second on a quiet machine, several with a busy disk.
+	initTimeout = 120 * time.Second
+	// stopGrace is how long a server may take for each kind of shutdown.
+	stopGrace = 10 * time.Second
+	// readyPoll is the pause between two looks at postmaster.pid.
+	readyPoll = 5 * time.Millisecond
+	// retryPause is the pause before a start is tried again, and launchTries how often it is.
+	retryPause  = 100 * time.Millisecond
+	launchTries = 50
+	portTries   = 3
+	// pidFile has the server's pid on line 1 and its state on line 8; pg_ctl waits for the same.
+	pidFile         = "postmaster.pid"
+	pidLine         = 0
+	statusLine      = 7
+	superuser       = "postgres"
+	databaseTimeout = 30 * time.Second
+)
+
+// Mode is a way to end the server.
+type Mode int
+
+const (
+	// Fast ends sessions, rolls their transactions back and writes a checkpoint.
+	Fast Mode = iota
+	// Immediate drops everything, as a crash of the server would; the next start recovers.
+	Immediate
+)
+
+var (
+	// errPortTaken is returned by launch when the server found its port in use.
+	errPortTaken = errors.New("port in use")
+	// errStillHeld is returned by launch when processes of the server before have not all gone yet.
+	errStillHeld = errors.New("data still held by the server before")
+)
+
+// Server is a running (or, between Kill and Restart, a dead) PostgreSQL server. It is safe for concurrent use.
+type Server struct {
+	options Options
+	bin     string
+	as      *process.Identity
+	run     string // temporary: the sockets, and the data too unless it has a folder of its own
+	data    string
+	port    int
+
+	mu   sync.Mutex
+	proc *process.Process
+}
+
+// Start starts a server and returns once it accepts queries. It ends early, leaving nothing behind, when ctx does. The server itself lives until
+// Stop, or until this process dies (Linux). A machine without PostgreSQL gives ErrNotInstalled.
+func Start(ctx context.Context, options Options) (*Server, error) {
+	s := &Server{options: options}
+
+	var err error
+	if s.bin, err = findBinaries(ctx, options.Bin); err != nil {
+		return nil, err
+	}
+
+	if s.as, err = identity(); err != nil {
+		return nil, err
+	}
+
+	err = s.makeFolders()
+	if err == nil {
+		err = s.initialise(ctx)
+	}
+
+	if err == nil {
+		err = s.startOnFreePort(ctx)
+	}
+
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start postgresql: %w", err), s.clean())
+	}
+
+	return s, nil
+}
+
+// makeFolders makes the temporary folder and, if one is asked for, that of the data. The sockets always lie in the temporary one, whose
+// path is short: that of a socket may have 107 bytes.
+func (s *Server) makeFolders() error {
+	base := ""
+	if s.options.Dir == "" && !s.options.Durable {
+		base = memoryFolder()
+	}
+
+	var err error
+	if s.run, err = process.TempDir(base, "billingpg"); err != nil && base != "" {
+		s.run, err = process.TempDir("", "billingpg")
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if err := give(s.run, s.as); err != nil {
+		return err
+	}
+
+	s.data = filepath.Join(s.run, "data")
+	if s.options.Dir == "" {
+		return nil
+	}
+
+	if s.data, err = filepath.Abs(s.options.Dir); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+
+	if err := os.MkdirAll(s.data, 0o700); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+
+	return give(s.data, s.as)
+}
+
+// initialise runs initdb on a new folder; the data of an earlier run is left as it is.
+func (s *Server) initialise(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(s.data, "PG_VERSION")); err == nil {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, initTimeout)
+	defer cancel()
+
+	args := []string{"-D", s.data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C"}
+	if !s.options.Durable {
+		args = append(args, "--no-sync")
+	}
+
+	_, err := process.Run(ctx, s.spec("initdb", args...))
+	if errors.Is(err, fs.ErrPermission) && s.as != nil {
+		// Reported for the program, though it is the folder that cannot be entered.
+		return fmt.Errorf("initdb as user %d (its folder %s and all above must be open to that user): %w", s.as.UID, s.data, err)
+	}
+
+	return err
+}
+
+func (s *Server) spec(program string, args ...string) process.Spec {
+	return process.Spec{
+		Path: filepath.Join(s.bin, program), Args: args,
+		// Root's working directory is closed to the server's user.
+		Dir: s.run, As: s.as, DeathSignal: syscall.SIGQUIT,
+	}
+}
+
+// startOnFreePort starts the server, on another port when one is taken between choice and use.
+func (s *Server) startOnFreePort(ctx context.Context) error {
+	var err error
+
+	for range portTries {
+		ports, err := process.FreePorts(1)
+		if err != nil {
+			return err
+		}
+
+		s.port = ports[0]
+		if err = s.launchPatiently(ctx); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+
+	return err
+}
+
+// launchPatiently waits for the last processes of a killed server, which notice its death within moments.
+func (s *Server) launchPatiently(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	var err error
+
+	for range launchTries {
+		if err = s.launch(ctx); !errors.Is(err, errStillHeld) {
+			return err
+		}
+
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+
+	return err
+}
+
+// launch starts the server and waits until it is ready. On an error no process is left.
+func (s *Server) launch(ctx context.Context) error {
+	spec := s.spec("postgres", arguments(s.options, s.data, s.run, s.port)...)
+	spec.Log = s.options.Log
+
+	proc, err := process.Start(spec)
+	if err != nil {
+		return err
+	}
+
+	if err := s.awaitReady(ctx, proc); err != nil {
+		stop := proc.Stop(context.WithoutCancel(ctx), stopGrace, syscall.SIGQUIT)
+
+		return errors.Join(err, stop)
+	}
+
+	s.proc = proc
+
+	return nil
+}
+
+func (s *Server) awaitReady(ctx context.Context, proc *process.Process) error {
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+
+	for {
+		select {
+		case <-proc.Done():
+			return died(proc)
+		case <-ctx.Done():
+			return fmt.Errorf("wait until ready: %w: %s", context.Cause(ctx), proc.Tail())
+		case <-tick.C:
+		}
+
+		if s.ready(proc.PID()) {
+			return nil
+		}
+	}
+}
+
+// ready reads postmaster.pid. The pid is compared, as a killed server leaves a file that says "ready".
+func (s *Server) ready(pid int) bool {
+	text, err := os.ReadFile(filepath.Join(s.data, pidFile))
+	if err != nil {
+		return false
+	}
+
+	lines := strings.Split(string(text), "\n")
+
+	return len(lines) > statusLine && strings.TrimSpace(lines[pidLine]) == strconv.Itoa(pid) &&
+		strings.TrimSpace(lines[statusLine]) == "ready"
+}
+
+// died explains the end of a server that never was ready. Its messages are in English, as the locale is C.
+func died(proc *process.Process) error {
+	text := proc.Tail()
+	err := fmt.Errorf("server ended (%v): %s", proc.Err(), text) //nolint:errorlint // may be nil
+
+	switch {
+	case strings.Contains(text, "Address already in use"):
+		return errors.Join(errPortTaken, err)
+	case strings.Contains(text, "pre-existing shared memory block"), strings.Contains(text, `lock file "postmaster.pid" already exists`):
+		return errors.Join(errStillHeld, err)
+	default:
+		return err
+	}
+}
+
+// URL is the address of a database over TCP.
+func (s *Server) URL(database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.User(superuser), Host: "127.0.0.1:" + strconv.Itoa(s.port),
+		Path: "/" + database, RawQuery: "sslmode=disable",
+	}
+
+	return u.String()
+}
+
+// SocketURL is the address of a database over the unix socket.
+func (s *Server) SocketURL(database string) string {
+	query := url.Values{"host": {s.run}, "port": {strconv.Itoa(s.port)}, "sslmode": {"disable"}}
+	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/" + database, RawQuery: query.Encode()}
+
+	return u.String()
+}
