@@ -3,7 +3,6 @@ package domain
 import (
 	"bytes"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -13,9 +12,6 @@ const (
 	// uuidBytes is the length of 01989f3a-5b6c-7d8e-9f01-23456789abcd. uuid.Parse
 	// takes braces, urn:uuid: and bare hex too; the length tells them apart.
 	uuidBytes = 36
-
-	// maxInstantBytes bounds occurredAt; RFC 3339 itself bounds no fraction.
-	maxInstantBytes = 64
 
 	// maxIntegerBytes is the number of digits of 2^63-1.
 	maxIntegerBytes = 19
@@ -116,37 +112,4 @@ func parseUUID(text []byte) (uuid.UUID, bool) {
 	}
 	id, err := uuid.ParseBytes(text)
 	return id, err == nil
-}
-
-// parseInstant reads an RFC 3339 time of the years 1 to 9999 in UTC. Digits
-// below the nanosecond are cut off. A leap second, which only the last minute of
-// a UTC month may have, is the instant behind it, as it is to PostgreSQL.
-func parseInstant(text []byte) (time.Time, *InvalidError) {
-	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > maxInstantBytes {
-		return time.Time{}, errInstant()
-	}
-	literal := bytes.ToUpper(text) // RFC 3339 allows t and z
-	leap := string(literal[17:19]) == "60"
-	if leap {
-		copy(literal[17:19], "59")
-	}
-	var instant time.Time
-	if err := instant.UnmarshalText(literal); err != nil { // stricter than time.Parse
-		return time.Time{}, errInstant()
-	}
-	instant = instant.UTC()
-	if leap {
-		instant = instant.Add(time.Second)
-		if instant.Day() != 1 || instant.Hour() != 0 || instant.Minute() != 0 || instant.Second() != 0 {
-			return time.Time{}, errInstant()
-		}
-	}
-	if year := instant.Year(); year < 1 || year > 9999 {
-		return time.Time{}, invalid(ReasonOccurredAt, fieldOccurredAt, "outside the years 1 to 9999 in UTC")
-	}
-	return instant, nil
-}
-
-func errInstant() *InvalidError {
-	return invalid(ReasonOccurredAt, fieldOccurredAt, "not an RFC 3339 time")
 }
