@@ -1,0 +1,179 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// Bounds that are facts of this package rather than choices of an operator.
+const (
+	// cancelGrace is how long a batch that outlived DrainTimeout may take to give
+	// up once it has been cancelled, before its lane is abandoned.
+	cancelGrace = 2 * time.Second
+	// flushTimeout bounds the wait for the last commit of revoked partitions.
+	flushTimeout = 5 * time.Second
+	// closeTimeout bounds leaving the group and closing the client.
+	closeTimeout = 10 * time.Second
+	// fatalGrace is how long batches may take to end after a fatal error.
+	fatalGrace = 3 * time.Second
+	// maxFetchBytes bounds what one partition adds to one fetch: well above a
+	// record of 2 MiB, which has to arrive in order to be parked.
+	maxFetchBytes = 4 << 20
+	// prefetchKiB bounds what the client holds ahead of the lanes, all partitions together.
+	prefetchKiB = 16 << 10
+	// prefetchRecords is how many records per partition the client tries to have ready.
+	prefetchRecords = 10_000
+)
+
+// Config says which records are consumed, and within which bounds.
+type Config struct {
+	// Brokers are host:port addresses; at least one.
+	Brokers []string
+	// ClientID names this process in the broker's logs. Default "billing".
+	ClientID string
+	// Security is how to speak to the brokers. Zero: plaintext.
+	Security Security
+
+	// Topic and GroupID are what is consumed, and as whom.
+	Topic   string
+	GroupID string
+	// SessionTimeout is after how long of silence the group gives our partitions
+	// away. Brokers accept 6s to 30m unless configured otherwise. Default 10s.
+	SessionTimeout time.Duration
+	// MaxPollInterval is how long the poll loop may be away (it drains in the
+	// rebalance callback) before the group gives our partitions away. Default 5m.
+	MaxPollInterval time.Duration
+
+	// BatchMax is how many records one call of Biller.Bill may hold. Default 256.
+	BatchMax int
+	// MaxTransactions is how many batches may be in flight at once, over all
+	// partitions: each holds a database connection. Default 12.
+	MaxTransactions int
+	// LaneRecords and LaneBytes (keys, values and headers) bound what waits in one
+	// partition's queue: at either its partition is paused, below half of both it is
+	// resumed. What has arrived by then may overrun them by one record.
+	// Defaults 1024 and 8 MiB.
+	LaneRecords int
+	LaneBytes   int
+
+	// CommitInterval is the least time between two offset commits; the last one
+	// before a revocation or the end does not wait for it. Default 100ms.
+	CommitInterval time.Duration
+	// DrainTimeout bounds the wait for batches in flight when partitions are revoked or the
+	// service stops. It has to cover one charge budget and one commit. Default 20s.
+	DrainTimeout time.Duration
+
+	// CreateTopics lets EnsureTopics create what is missing. Default true.
+	CreateTopics bool
+	// TopicPartitions and TopicReplication are used for created topics. Default
+	// -1: the broker's num.partitions and default.replication.factor decide,
+	// which an operator has set for this cluster and we cannot know.
+	TopicPartitions  int
+	TopicReplication int
+}
+
+// Security holds the TLS and SASL settings of a connection.
+type Security struct {
+	// Protocol is plaintext, ssl, sasl_plaintext or sasl_ssl, in any case. Empty: plaintext.
+	Protocol string
+	// SASLMechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; with a sasl protocol only.
+	SASLMechanism string
+	SASLUsername  string
+	SASLPassword  string
+	// CAFile is a PEM file of the authorities to trust; empty: the system's.
+	CAFile string
+	// CertFile and KeyFile are our own certificate, both or none.
+	CertFile string
+	KeyFile  string
+}
+
+// DefaultConfig returns the defaults stated at the fields. Brokers, Topic and
+// GroupID are left to the caller.
+func DefaultConfig() Config {
+	return Config{
+		ClientID:         "billing",
+		SessionTimeout:   10 * time.Second,
+		MaxPollInterval:  5 * time.Minute,
+		BatchMax:         256,
+		MaxTransactions:  12,
+		LaneRecords:      1024,
+		LaneBytes:        8 << 20,
+		CommitInterval:   100 * time.Millisecond,
+		DrainTimeout:     20 * time.Second,
+		CreateTopics:     true,
+		TopicPartitions:  -1,
+		TopicReplication: -1,
+	}
+}
+
+// complaints collects everything that is wrong, so that it is told at once.
+type complaints []error
+
+func (c *complaints) unless(ok bool, format string, args ...any) {
+	if !ok {
+		*c = append(*c, fmt.Errorf("kafka: "+format, args...))
+	}
+}
+
+// Validate returns all complaints joined, or nil.
+func (c Config) Validate() error {
+	var wrong complaints
+	wrong.unless(len(c.Brokers) > 0, "brokers: none given")
+	for _, broker := range c.Brokers {
+		_, port, err := net.SplitHostPort(broker)
+		wrong.unless(err == nil && port != "", "brokers: %q is not host:port", broker)
+	}
+	wrong.unless(c.Topic != "", "topic: empty")
+	wrong.unless(c.GroupID != "", "group id: empty")
+	wrong.unless(c.SessionTimeout >= 100*time.Millisecond, "session timeout: %s is below 100ms", c.SessionTimeout)
+	wrong.unless(c.SessionTimeout <= c.MaxPollInterval,
+		"session timeout: %s is above the max poll interval of %s", c.SessionTimeout, c.MaxPollInterval)
+	wrong.unless(c.BatchMax >= 1 && c.BatchMax <= 10_000, "batch max: %d is not in 1..10000", c.BatchMax)
+	wrong.unless(c.MaxTransactions >= 1 && c.MaxTransactions <= 1000,
+		"max transactions: %d is not in 1..1000", c.MaxTransactions)
+	wrong.unless(c.LaneRecords >= 2, "lane records: %d is below 2", c.LaneRecords)
+	wrong.unless(c.LaneBytes >= 2, "lane bytes: %d is below 2", c.LaneBytes)
+	wrong.unless(c.CommitInterval > 0, "commit interval: %s is not positive", c.CommitInterval)
+	wrong.unless(c.DrainTimeout > 0, "drain timeout: %s is not positive", c.DrainTimeout)
+	wrong.unless(c.DrainTimeout+cancelGrace+flushTimeout < c.MaxPollInterval,
+		"drain timeout: %s, with %s to give up and %s to commit, is not below the max poll interval of %s",
+		c.DrainTimeout, cancelGrace, flushTimeout, c.MaxPollInterval)
+	wrong.unless(c.TopicPartitions == -1 || c.TopicPartitions > 0, "topic partitions: %d", c.TopicPartitions)
+	wrong.unless(c.TopicReplication == -1 || c.TopicReplication > 0, "topic replication: %d", c.TopicReplication)
+	c.Security.complain(&wrong)
+	return errors.Join(wrong...)
+}
+
+func (s Security) complain(wrong *complaints) {
+	sasl, tls := false, false
+	switch strings.ToLower(s.Protocol) {
+	case "", "plaintext":
+	case "ssl":
+		tls = true
+	case "sasl_plaintext":
+		sasl = true
+	case "sasl_ssl":
+		sasl, tls = true, true
+	default:
+		wrong.unless(false, "security protocol: %q is not plaintext, ssl, sasl_plaintext or sasl_ssl", s.Protocol)
+		return
+	}
+	if sasl {
+		switch s.SASLMechanism {
+		case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
+		default:
+			wrong.unless(false, "sasl mechanism: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.SASLMechanism)
+		}
+		wrong.unless(s.SASLUsername != "", "sasl username: empty")
+		wrong.unless(s.SASLPassword != "", "sasl password: empty")
+	} else {
+		wrong.unless(s.SASLMechanism == "" && s.SASLUsername == "" && s.SASLPassword == "",
+			"sasl: given, but the security protocol %q does not use it", s.Protocol)
+	}
+	wrong.unless(tls || (s.CAFile == "" && s.CertFile == "" && s.KeyFile == ""),
+		"tls files: given, but the security protocol %q does not use them", s.Protocol)
+	wrong.unless((s.CertFile == "") == (s.KeyFile == ""), "cert file and key file: both or none")
+}

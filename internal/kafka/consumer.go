@@ -1,0 +1,239 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"example.com/billing/internal/domain"
+)
+
+// Biller makes records durable. It is called by several goroutines at once, but
+// never twice at a time for one partition.
+type Biller interface {
+	// Admit blocks while intake is paused; it returns when a batch may be taken,
+	// or ctx's error.
+	Admit(ctx context.Context) (domain.Pass, error)
+	// Bill makes every record of the batch durable: finished, duplicate,
+	// unfinished with an intent, or parked. The records are of one partition and
+	// their offsets rise strictly. An error means that nothing of the batch may be
+	// committed; the same records are run again. Once ctx is done it gives up if no
+	// call was sent; a charge in flight is finished and committed all the same,
+	// within the charge budget and the commit margin.
+	Bill(ctx context.Context, pass domain.Pass, records []domain.Record) error
+}
+
+// Consumer is a member of a consumer group. Create it by New, run it once.
+type Consumer struct {
+	cfg       Config
+	client    *confluent.Consumer
+	logs      chan confluent.LogEvent
+	committer *committer
+	crew      *crew
+	metrics   *telemetry
+	clock     domain.Clock
+	logger    *slog.Logger
+	root      context.Context // of the lanes; set by Run
+
+	// using is held for reading while another goroutine than the poll loop's is
+	// inside the client: destroying it under a call would crash the process.
+	using  sync.RWMutex
+	closed bool // guarded by using
+
+	check probe
+
+	mu       sync.RWMutex // guards what follows; only the poll loop's goroutine writes
+	started  bool
+	polling  bool
+	closing  bool // the rebalance callback only gives back
+	lanes    map[int32]*lane
+	former   map[int32]*lane // last lane of a partition that left before it had ended
+	paused   map[int32]bool  // what we paused, and nothing else
+	lastPoll time.Time
+	fatal    error
+
+	trouble     atomic.Pointer[trouble] // with the brokers; nil: none
+	troubleTold time.Time               // when trouble was last logged; the poll loop's
+}
+
+// trouble is an error that the client goes on from by itself.
+type trouble struct {
+	err   error
+	since time.Time
+}
+
+// finalCommits is how often the last commit is tried at a shutdown.
+const finalCommits = 8
+
+// New returns a consumer that has not joined its group yet. The error joins all
+// complaints about cfg, or is the client's about what only it can judge (a
+// certificate file, say).
+func New(cfg Config, biller Biller, logger *slog.Logger, to Telemetry, clock domain.Clock) (*Consumer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	logger = logger.With("topic", cfg.Topic, "group", cfg.GroupID)
+	logs := make(chan confluent.LogEvent, 64)
+	client, err := confluent.NewConsumer(cfg.consuming(logs))
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w", err)
+	}
+	c := &Consumer{
+		cfg: cfg, client: client, logs: logs, clock: clock, logger: logger,
+		lanes: map[int32]*lane{}, former: map[int32]*lane{}, paused: map[int32]bool{},
+		check: probe{turn: make(chan struct{}, 1)},
+	}
+	c.committer = newCommitter(client, cfg.Topic, cfg.CommitInterval, logger,
+		func(ctx context.Context) { c.metrics.commitFailed(ctx) })
+	if c.metrics, err = newTelemetry(to, cfg.Topic, cfg.GroupID, c.Status); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	c.crew = &crew{
+		cfg: cfg, biller: biller, slots: make(chan struct{}, cfg.MaxTransactions), note: c.committer.note,
+		metrics: c.metrics, clock: clock, logger: logger,
+	}
+	return c, nil
+}
+
+// Close frees a consumer whose Run was never called. After Run it does nothing.
+func (c *Consumer) Close() error {
+	c.mu.Lock()
+	ran := c.started
+	c.started = true
+	c.mu.Unlock()
+	if ran {
+		return nil
+	}
+	return errors.Join(c.closeClient(), c.metrics.close())
+}
+
+// Run joins the group and consumes until ctx is done; then it drains, commits, leaves the
+// group and returns nil, or an error naming what could not be ended in time. It
+// returns an error within seconds of a fatal error of the client, which it then
+// leaves unclosed: the process is expected to end.
+func (c *Consumer) Run(ctx context.Context) error {
+	c.mu.Lock()
+	if c.started {
+		c.mu.Unlock()
+		return errors.New("kafka consumer: Run after Run or Close")
+	}
+	c.started, c.polling = true, true
+	c.root = context.WithoutCancel(ctx)
+	c.mu.Unlock()
+
+	aside, endAside := context.WithCancel(c.root)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { c.committer.run(aside) })
+	helpers.Go(func() { c.watchPaused(aside) })
+	logsEnd := make(chan struct{})
+	var logging sync.WaitGroup
+	logging.Go(func() { c.forwardLogs(logsEnd) })
+
+	failure := c.consume(ctx)
+	c.mu.Lock()
+	c.polling = false
+	c.mu.Unlock()
+	if failure != nil {
+		c.abandon(failure)
+	} else {
+		failure = c.finish()
+	}
+	endAside()
+	switch returned := within(fatalGrace, helpers.Wait); {
+	case c.fatalError() != nil: // closing could hang for ever
+	case !returned: // closing under a call would crash
+		failure = errors.Join(failure, errors.New("kafka: a commit did not return; the client is left open"))
+	default:
+		failure = errors.Join(failure, c.closeClient())
+	}
+	close(logsEnd)
+	logging.Wait()
+	return errors.Join(failure, c.metrics.close())
+}
+
+// consume polls until ctx is done (nil) or the client cannot go on.
+func (c *Consumer) consume(ctx context.Context) error {
+	if err := c.client.Subscribe(c.cfg.Topic, c.onRebalance); err != nil {
+		return c.fail(fmt.Errorf("subscribe to %s: %w", c.cfg.Topic, err))
+	}
+	for ctx.Err() == nil && c.fatalError() == nil {
+		c.handle(c.client.Poll(c.tend()))
+	}
+	return c.fatalError()
+}
+
+// finish drains all lanes and commits what they made durable.
+func (c *Consumer) finish() error {
+	c.logger.Info("draining", "partitions", len(c.lanes))
+	lanes := c.takeAll()
+	left := drain(lanes, c.cfg.DrainTimeout)
+	var err error
+	if left > 0 {
+		err = fmt.Errorf("kafka: %d batches did not end within %s", left, c.cfg.DrainTimeout+cancelGrace)
+	}
+	return errors.Join(err, c.release(lanes, finalCommits))
+}
+
+// abandon ends the lanes after a fatal error: what is in flight may record its
+// answers for a moment longer, but no offset of it can be committed.
+func (c *Consumer) abandon(cause error) {
+	c.logger.Error("fatal client error; ending", "error", cause)
+	lanes := c.takeAll()
+	for _, l := range lanes {
+		c.committer.disown(l)
+		l.cancel()
+	}
+	drain(lanes, fatalGrace)
+	c.using.Lock()
+	c.closed = true
+	c.using.Unlock()
+}
+
+// closeClient leaves the group. It waits a bounded time: closing has hung for
+// ever in the field, and the process must end regardless.
+func (c *Consumer) closeClient() error {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	closed := make(chan error, 1)
+	go func() { // owned by the client if it hangs; there is no way to end it
+		c.using.Lock()
+		c.closed = true
+		c.using.Unlock()
+		closed <- c.client.Close()
+	}()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		if err != nil {
+			return fmt.Errorf("close kafka client: %w", err)
+		}
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("close kafka client: not done within %s", closeTimeout)
+	}
+}
+
+// within reports whether wait returned in time; if not, it is left running.
+func within(limit time.Duration, wait func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait()
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,184 @@
+package kafka
+
+import (
+	"context"
+	"time"
+
+	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+const (
+	// pollWait bounds one poll, and thereby how late a shutdown is noticed.
+	pollWait = 100 * time.Millisecond
+	// pausedPollWait is the wait while something is paused: only the loop resumes.
+	pausedPollWait = 10 * time.Millisecond
+	// tendEvery is how often high watermarks are read from the client's cache.
+	tendEvery = 250 * time.Millisecond
+	// watchEvery is how often the ends of paused partitions are asked for:
+	// nothing is fetched from them, so the cache stands still.
+	watchEvery = 5 * time.Second
+	// watchTimeout bounds one such question.
+	watchTimeout = 2 * time.Second
+)
+
+// handle takes what one poll returned.
+func (c *Consumer) handle(event confluent.Event) {
+	switch e := event.(type) {
+	case *confluent.Message:
+		if e.TopicPartition.Error != nil {
+			c.brokerTrouble(e.TopicPartition.Error)
+			return
+		}
+		c.accept(e)
+	case confluent.PartitionEOF:
+		c.heard()
+		if l := c.lanes[e.Partition]; l != nil && e.Offset >= 0 {
+			l.reachEnd(mark{offset: int64(e.Offset), epoch: epochOf(confluent.TopicPartition(e))})
+		}
+	case confluent.Error:
+		c.clientError(e)
+	}
+}
+
+// accept queues a record, and pauses its partition when that fills the lane.
+func (c *Consumer) accept(message *confluent.Message) {
+	c.heard()
+	partition := message.TopicPartition.Partition
+	l := c.lanes[partition]
+	if l == nil {
+		return // not ours any more; its owner gets it
+	}
+	if !l.push(newItem(c.cfg.Topic, message)) || c.paused[partition] {
+		return
+	}
+	if err := c.client.Pause(c.parts(partition)); err != nil {
+		// Nothing bounds the queue now: better to start anew than to grow.
+		_ = c.fail(err)
+		return
+	}
+	c.mu.Lock()
+	c.paused[partition] = true
+	c.mu.Unlock()
+}
+
+// tend resumes the partitions that have room again, reads watermarks now and
+// then, and returns for how many milliseconds to poll.
+func (c *Consumer) tend() int {
+	for partition := range c.paused {
+		if !c.lanes[partition].roomy() {
+			continue
+		}
+		if err := c.client.Resume(c.parts(partition)); err != nil {
+			c.brokerTrouble(err) // still paused; the next round tries again
+			continue
+		}
+		c.mu.Lock()
+		delete(c.paused, partition)
+		c.mu.Unlock()
+	}
+	now := c.clock.Now()
+	if now.Sub(c.lastPoll) >= tendEvery {
+		c.mu.Lock()
+		c.lastPoll = now
+		c.mu.Unlock()
+		c.readWatermarks()
+	}
+	if len(c.paused) > 0 {
+		return int(pausedPollWait.Milliseconds())
+	}
+	return int(pollWait.Milliseconds())
+}
+
+// readWatermarks takes the ends of the partitions from the client's cache.
+func (c *Consumer) readWatermarks() {
+	for partition, l := range c.lanes {
+		if _, high, err := c.client.GetWatermarkOffsets(c.cfg.Topic, partition); err == nil && high >= 0 {
+			l.mu.Lock()
+			l.high = high
+			l.mu.Unlock()
+		}
+	}
+}
+
+// watchPaused keeps the client's cache fresh for partitions that are not being
+// fetched, so that lag is true when it matters most.
+func (c *Consumer) watchPaused(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, p := range c.Status().Partitions {
+			if p.Paused == "" || ctx.Err() != nil {
+				continue
+			}
+			_, _, err := c.client.QueryWatermarkOffsets(c.cfg.Topic, p.Partition, int(watchTimeout.Milliseconds()))
+			if err != nil {
+				c.logger.DebugContext(ctx, "ask for the end of a paused partition", "partition", p.Partition, "error", err)
+				break // the rest would only wait as long
+			}
+		}
+	}
+}
+
+// clientError sorts what the client reports: fatal ends Run, the rest is noted.
+func (c *Consumer) clientError(e confluent.Error) {
+	switch {
+	case e.IsFatal():
+		_ = c.fail(e)
+	case e.Code() == confluent.ErrMaxPollExceeded:
+		c.metrics.maxPollExceeded(c.root)
+		c.logger.Error("the poll loop was away too long; the group gives our partitions away", "error", e)
+	default:
+		c.brokerTrouble(e)
+	}
+}
+
+// fail ends the poll loop with err and returns it. The first one counts.
+func (c *Consumer) fail(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fatal == nil {
+		c.fatal = err
+	}
+	return c.fatal
+}
+
+func (c *Consumer) fatalError() error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.fatal
+}
+
+// brokerTrouble notes an error that the client goes on from by itself. During an
+// outage they come by the dozen: one in a while is logged.
+func (c *Consumer) brokerTrouble(err error) {
+	now := c.clock.Now()
+	since := now
+	if earlier := c.trouble.Load(); earlier != nil {
+		since = earlier.since
+	}
+	c.trouble.Store(&trouble{err: err, since: since})
+	if now.Sub(c.troubleTold) >= complainEvery {
+		c.troubleTold = now
+		c.logger.Warn("broker trouble", "error", err, "since", since)
+	}
+}
+
+// heard notes that a broker has spoken to us.
+func (c *Consumer) heard() {
+	if c.trouble.Load() != nil {
+		c.trouble.Store(nil)
+	}
+}
+
+func (c *Consumer) parts(partitions ...int32) []confluent.TopicPartition {
+	parts := make([]confluent.TopicPartition, len(partitions))
+	for i, partition := range partitions {
+		parts[i] = confluent.TopicPartition{Topic: &c.cfg.Topic, Partition: partition}
+	}
+	return parts
+}

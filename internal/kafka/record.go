@@ -1,0 +1,57 @@
+package kafka
+
+import (
+	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"example.com/billing/internal/domain"
+)
+
+// noEpoch is the leader epoch of a record whose broker told none.
+const noEpoch = int32(-1)
+
+// item is a record that waits in a lane.
+type item struct {
+	record domain.Record
+	// epoch is the leader epoch the record was written in. It is committed with the
+	// offset, so that a log that was cut back in between is noticed on resumption.
+	epoch int32
+	// bytes is what the record holds: key, value and headers.
+	bytes int
+}
+
+// newItem takes a message over. The client has copied its bytes for us already
+// and never touches them again; nil and empty stay what they are.
+func newItem(topic string, message *confluent.Message) item {
+	taken := item{
+		record: domain.Record{
+			Coordinates: domain.Coordinates{
+				Topic:     topic,
+				Partition: message.TopicPartition.Partition,
+				Offset:    int64(message.TopicPartition.Offset),
+			},
+			Timestamp: message.Timestamp,
+			Key:       message.Key,
+			Value:     message.Value,
+		},
+		epoch: epochOf(message.TopicPartition),
+		bytes: len(message.Key) + len(message.Value),
+	}
+	if len(message.Headers) > 0 {
+		taken.record.Headers = make([]domain.Header, len(message.Headers))
+	}
+	for i, header := range message.Headers {
+		taken.record.Headers[i] = domain.Header{Key: header.Key, Value: header.Value}
+		taken.bytes += len(header.Key) + len(header.Value)
+	}
+	return taken
+}
+
+// next is the position behind the record: what is committed once it is durable.
+func (i item) next() mark { return mark{offset: i.record.Offset + 1, epoch: i.epoch} }
+
+func epochOf(at confluent.TopicPartition) int32 {
+	if at.LeaderEpoch == nil {
+		return noEpoch
+	}
+	return *at.LeaderEpoch
+}

@@ -1,0 +1,116 @@
+package kafka
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// PausedQueueFull is why a partition is paused: its queue is at a bound.
+const PausedQueueFull = "queue full"
+
+// Status is what the consumer is doing at one moment. It is a copy.
+type Status struct {
+	Topic   string
+	GroupID string
+	// Running is set while Run polls: not before it, and not once it drains or has ended.
+	Running bool
+	// LastPoll is when the poll loop was last seen; zero before the first poll.
+	LastPoll time.Time
+	// BrokerError is the latest trouble with the brokers, empty once they were heard
+	// again; BrokerErrorSince is when it began.
+	BrokerError      string
+	BrokerErrorSince time.Time
+	// Fatal is the error that ended the client for good.
+	Fatal string
+	// Abandoned is how many lanes still run whose partitions are gone, since
+	// their batch did not give up in time.
+	Abandoned int
+	// Partitions are those assigned to this member, in order.
+	Partitions []PartitionStatus
+}
+
+// PartitionStatus is the state of one assigned partition. Offsets are -1 while unknown.
+type PartitionStatus struct {
+	Partition   int32
+	State       State
+	Queued      int // records that wait or are in flight
+	QueuedBytes int
+	InFlight    int // records of the running batch
+	// Done is the next offset to be committed: everything below it is durable.
+	Done int64
+	// Committed is the offset last committed in this assignment.
+	Committed int64
+	// HighWatermark is the end of the partition as last heard from its broker.
+	HighWatermark int64
+	// Lag is HighWatermark less Done, not below 0; -1 while either is unknown.
+	Lag int64
+	// Paused says why nothing is fetched; empty when it is.
+	Paused string
+	// Failures counts how often the batch at the head failed in a row, LastError why.
+	Failures  int
+	LastError string
+}
+
+// Status returns what the consumer is doing now. It asks nobody: it is cheap, and safe to
+// call at any time from any goroutine, after Run too.
+func (c *Consumer) Status() Status {
+	c.mu.RLock()
+	now := Status{
+		Topic: c.cfg.Topic, GroupID: c.cfg.GroupID, Running: c.polling, LastPoll: c.lastPoll,
+	}
+	if t := c.trouble.Load(); t != nil {
+		now.BrokerError, now.BrokerErrorSince = t.err.Error(), t.since
+	}
+	if c.fatal != nil {
+		now.Fatal = c.fatal.Error()
+	}
+	lanes := make([]*lane, 0, len(c.lanes))
+	paused := make(map[int32]bool, len(c.paused))
+	for partition, l := range c.lanes {
+		lanes = append(lanes, l)
+		paused[partition] = c.paused[partition]
+	}
+	for _, l := range c.former {
+		if !l.ended() {
+			now.Abandoned++
+		}
+	}
+	c.mu.RUnlock()
+
+	for _, l := range lanes {
+		p := l.status()
+		p.Committed = c.committer.committedOffset(l.partition)
+		if paused[l.partition] {
+			p.Paused = PausedQueueFull
+		}
+		now.Partitions = append(now.Partitions, p)
+	}
+	slices.SortFunc(now.Partitions, func(a, b PartitionStatus) int { return cmp.Compare(a.Partition, b.Partition) })
+	return now
+}
+
+func (l *lane) status() PartitionStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := PartitionStatus{
+		Partition: l.partition, State: l.state,
+		Queued: len(l.queue.items), QueuedBytes: l.queue.bytes, InFlight: l.inFlight,
+		Done: l.position, HighWatermark: l.high, Lag: unknown,
+		Failures: l.failures, LastError: l.lastError,
+	}
+	if l.position >= 0 && l.high >= 0 {
+		p.Lag = max(0, l.high-l.position)
+	}
+	return p
+}
+
+// ended reports whether the lane's goroutine is gone.
+func (l *lane) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
