@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"example.com/billing/internal/domain"
 )
 
@@ -76,4 +78,15 @@ func hostileValues() map[string][]byte {
 		hostile[name] = []byte(value)
 	}
 	return hostile
+}
+
+// Memory is counted over the whole process, so this test does not run in parallel.
+func TestDecodeOfHostileValuesIsBounded(t *testing.T) { //nolint:paralleltest // see above
+	for name, value := range hostileValues() {
+		allocated := allocatedBytes(func() {
+			_, err := domain.Decoder{}.Decode(&domain.Record{Value: value})
+			require.Error(t, err, name)
+		})
+		require.Less(t, allocated, uint64(40*domain.MaxValueBytes), name)
+	}
 }
