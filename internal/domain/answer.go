@@ -2,6 +2,7 @@ package domain
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,6 +40,16 @@ var answerNames = [...]string{
 
 // String returns the kind's name in snake case.
 func (k AnswerKind) String() string { return answerNames[k] }
+
+// ParseAnswerKind is the inverse of String.
+func ParseAnswerKind(name string) (AnswerKind, error) {
+	for k, n := range answerNames {
+		if n == name {
+			return AnswerKind(k), nil
+		}
+	}
+	return Unknown, fmt.Errorf("no answer kind %q", name)
+}
 
 // Definite reports whether the provider has decided: the answer can be stored
 // and acted on later without another call.

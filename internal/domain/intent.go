@@ -31,6 +31,11 @@ const (
 // Dead reports whether the intent waits for an operator rather than for time.
 func (s IntentState) Dead() bool { return s == Parked || s == Held }
 
+// ClaimsOrder reports whether no other event of the order may be charged meanwhile.
+func (s IntentState) ClaimsOrder() bool {
+	return s == Calling || s == UnknownOutcome || s == Answered || s == Parked
+}
+
 // Intent is the durable evidence of an unfinished charge: that it may have
 // happened, since when, and who may act on it. It is committed before the call
 // and outlives the process that made it.

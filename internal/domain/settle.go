@@ -111,6 +111,9 @@ func (r *ruling) surprise(s situation, a Answer) {
 		return
 	}
 	s.intent.MaybeSent = true
+	if s.intent.FirstAttemptAt.IsZero() {
+		s.intent.FirstAttemptAt = r.now
+	}
 	r.park(s.intent, ReasonNeedsReconciliation, detail)
 }
 

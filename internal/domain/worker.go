@@ -93,7 +93,7 @@ func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err e
 	var due *Intent
 	r := newRuling(&w.policy, w.clock.Now())
 	err = w.book.Aside(ctx, func(tx Tx) error {
-		if due, err = tx.Due(ctx, r.now); err != nil || due == nil {
+		if due, err = tx.Due(ctx, w.policy.Group, r.now); err != nil || due == nil {
 			return err
 		}
 		// An event that was accepted once stays so, whatever is required of new ones.
@@ -165,6 +165,9 @@ func (w *Worker) putOff(ctx context.Context, id uuid.UUID) error {
 			return nil
 		}
 		in.DueAt = r.now.Add(pause(r.now.Sub(in.CreatedAt)/4, minOrderPoll, maxOrderPoll))
+		if in.State == Calling {
+			in.LeaseUntil = in.DueAt // its owner's time is over either way
+		}
 		r.save(in)
 		return r.write(ctx, tx)
 	})

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"example.com/billing/internal/domain"
+)
+
+var _ domain.Archive = (*Store)(nil)
+
+// maxStoryLetters bounds the dead letters that the story of an event shows.
+const maxStoryLetters = 20
+
+// Event implements [domain.Archive].
+func (s *Store) Event(ctx context.Context, group string, id uuid.UUID) (domain.EventStory, bool, error) {
+	db := s.archive.WithContext(ctx)
+	story := domain.EventStory{EventID: id}
+	if err := claimOf(db, group, &story); err != nil {
+		return story, false, err
+	}
+	facts, err := tx{db}.Look(ctx, []domain.Subject{{EventID: id}})
+	if err != nil {
+		return story, false, err
+	}
+	if c, ok := facts.Charges[id]; ok {
+		story.Charge = &c
+	}
+	story.Intent = facts.Intents[id]
+
+	var letters []deadLetter
+	err = db.Omit("key", "value", "headers").Where("event_id = ?", id).Order("id DESC").Limit(maxStoryLetters).Find(&letters).Error
+	if err != nil {
+		return story, false, fmt.Errorf("read dead_letter: %w", err)
+	}
+	if story.Letters, err = lettersOf(letters); err != nil {
+		return story, false, err
+	}
+	known := story.Sighting != nil || story.Charge != nil || story.Intent != nil || len(letters) > 0
+	return story, known, nil
+}
+
+func claimOf(db *gorm.DB, group string, story *domain.EventStory) error {
+	var rows []processedEvent
+	err := db.Where("event_id = ? AND consumer_group = ?", story.EventID, group).Limit(1).Find(&rows).Error
+	if err != nil {
+		return fmt.Errorf("read processed_event: %w", err)
+	}
+	if len(rows) == 1 {
+		sighting := rows[0].sighting()
+		story.Sighting, story.ProcessedAt = &sighting, &rows[0].ProcessedAt
+	}
+	return nil
+}
+
+// Charges implements [domain.Archive].
+func (s *Store) Charges(ctx context.Context, f domain.ChargeFilter) (domain.Page[domain.Charge], error) {
+	var page domain.Page[domain.Charge]
+	q := s.archive.WithContext(ctx).Order("settled_at DESC, event_id DESC").Limit(f.Limit + 1)
+	if f.OrderID != 0 {
+		q = q.Where("order_id = ?", f.OrderID)
+	}
+	if f.Status != "" {
+		q = q.Where("status = ?", string(f.Status))
+	}
+	if f.Cursor != "" {
+		at, id, err := parseChargeCursor(f.Cursor)
+		if err != nil {
+			return page, err
+		}
+		q = q.Where("(settled_at, event_id) < (?, ?)", at, id)
+	}
+	var rows []charge
+	if err := q.Find(&rows).Error; err != nil {
+		return page, fmt.Errorf("read charge: %w", err)
+	}
+	for i := range rows {
+		if i == f.Limit {
+			page.Next = chargeCursor(&rows[i-1])
+			break
+		}
+		c, err := rows[i].charge()
+		if err != nil {
+			return page, err
+		}
+		page.Items = append(page.Items, c)
+	}
+	return page, nil
+}
+
+// Letters implements [domain.Archive].
+func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page[domain.Letter], error) {
+	var page domain.Page[domain.Letter]
+	q := s.archive.WithContext(ctx).Omit("key", "value", "headers").Order("id DESC").Limit(f.Limit + 1)
+	if f.Reason != "" {
+		q = q.Where("reason = ?", string(f.Reason))
+	}
+	if f.State != "" {
+		q = q.Where("state = ?", string(f.State))
+	}
+	if f.EventID != uuid.Nil {
+		q = q.Where("event_id = ?", f.EventID)
+	}
+	if f.Cursor != "" {
+		below, err := strconv.ParseInt(f.Cursor, 10, 64)
+		if err != nil {
+			return page, domain.ErrCursor
+		}
+		q = q.Where("id < ?", below)
+	}
+	var rows []deadLetter
+	if err := q.Find(&rows).Error; err != nil {
+		return page, fmt.Errorf("read dead_letter: %w", err)
+	}
+	if len(rows) > f.Limit {
+		rows = rows[:f.Limit]
+		page.Next = strconv.FormatInt(rows[f.Limit-1].ID, 10)
+	}
+	var err error
+	page.Items, err = lettersOf(rows)
+	return page, err
+}
+
+// Letter implements [domain.Archive].
+func (s *Store) Letter(ctx context.Context, id int64) (domain.Letter, bool, error) {
+	var rows []deadLetter
+	if err := s.archive.WithContext(ctx).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
+		return domain.Letter{}, false, fmt.Errorf("read dead_letter: %w", err)
+	}
+	if len(rows) == 0 {
+		return domain.Letter{}, false, nil
+	}
+	l, err := rows[0].letter()
+	return l, err == nil, err
+}
+
+func lettersOf(rows []deadLetter) ([]domain.Letter, error) {
+	letters := make([]domain.Letter, len(rows))
+	for i := range rows {
+		l, err := rows[i].letter()
+		if err != nil {
+			return nil, err
+		}
+		letters[i] = l
+	}
+	return letters, nil
+}
+
+// chargeCursor points behind a charge in the list's order.
+func chargeCursor(c *charge) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(c.SettledAt.UTC().Format(time.RFC3339Nano) + "|" + c.EventID.String()))
+}
+
+func parseChargeCursor(cursor string) (time.Time, uuid.UUID, error) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return time.Time{}, uuid.Nil, domain.ErrCursor
+	}
+	instant, event, _ := strings.Cut(string(b), "|")
+	at, err := time.Parse(time.RFC3339Nano, instant)
+	if err != nil {
+		return time.Time{}, uuid.Nil, domain.ErrCursor
+	}
+	id, err := uuid.Parse(event)
+	if err != nil {
+		return time.Time{}, uuid.Nil, domain.ErrCursor
+	}
+	return at, id, nil
+}

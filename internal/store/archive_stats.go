@@ -1,0 +1,133 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"example.com/billing/internal/domain"
+)
+
+// DedupStats implements [domain.Archive]. It reads one snapshot, so that the
+// identities between the figures hold while the flow goes on.
+func (s *Store) DedupStats(ctx context.Context, group string, since time.Time) (domain.DedupStats, error) {
+	var stats domain.DedupStats
+	err := snapshot(ctx, s.archive, func(db *gorm.DB) error {
+		partitions, err := countersOf(db, group, since)
+		if err != nil {
+			return err
+		}
+		if err := addOpen(db, group, partitions); err != nil {
+			return err
+		}
+		for _, p := range sortedPartitions(partitions) {
+			stats.Partitions = append(stats.Partitions, *p)
+			stats.Total.Counters = stats.Total.Plus(p.Counters)
+			stats.Total.Unfinished += p.Unfinished
+			stats.Total.Parked += p.Parked
+		}
+		stats.Table, err = describeTable(db)
+		return err
+	})
+	return stats, err
+}
+
+type partitionKey struct {
+	topic     string
+	partition int32
+}
+
+type partitionMap map[partitionKey]*domain.PartitionStats
+
+func (m partitionMap) at(topic string, partition int32) *domain.PartitionStats {
+	k := partitionKey{topic, partition}
+	if m[k] == nil {
+		m[k] = &domain.PartitionStats{Topic: topic, Partition: partition}
+	}
+	return m[k]
+}
+
+func sortedPartitions(m partitionMap) []*domain.PartitionStats {
+	return slices.SortedFunc(maps.Values(m), func(a, b *domain.PartitionStats) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+}
+
+// countersOf sums the counters of each partition since an instant, by whole minutes.
+func countersOf(db *gorm.DB, group string, since time.Time) (partitionMap, error) {
+	sums := "topic, partition"
+	for _, c := range counterColumns() {
+		sums += fmt.Sprintf(", coalesce(sum(%[1]s), 0)::bigint AS %[1]s", c)
+	}
+	q := db.Model(&dedupStat{}).Select(sums).Where("consumer_group = ?", group)
+	if !since.IsZero() {
+		q = q.Where("minute >= ?", since.UTC().Truncate(time.Minute))
+	}
+	var rows []dedupStat
+	if err := q.Group("topic, partition").Find(&rows).Error; err != nil {
+		return nil, fmt.Errorf("sum dedup_stat: %w", err)
+	}
+	partitions := partitionMap{}
+	for _, r := range rows {
+		partitions.at(r.Topic, r.Partition).Counters = domain.Counters{
+			Received: r.Received, Processed: r.Processed, Recovered: r.Recovered,
+			Redelivered: r.Redelivered, Republished: r.Republished, Conflicting: r.Conflicting,
+			Invalid: r.Invalid, Captured: r.Captured, Declined: r.Declined,
+			DuplicateOrder: r.DuplicateOrder, Discarded: r.Discarded, NonV7: r.NonV7,
+		}
+	}
+	return partitions, nil
+}
+
+// addOpen counts the claimed intents of each partition: what time will finish,
+// and what waits for an operator.
+func addOpen(db *gorm.DB, group string, partitions partitionMap) error {
+	var rows []struct {
+		SourceTopic     string
+		SourcePartition int32
+		Unfinished      int64
+		Parked          int64
+	}
+	err := db.Model(&chargeIntent{}).
+		Select("source_topic, source_partition, "+
+			"count(*) FILTER (WHERE state IN ('waiting', 'calling', 'unknown', 'answered')) AS unfinished, "+
+			"count(*) FILTER (WHERE state IN ('parked', 'held')) AS parked").
+		Where("claimed AND consumer_group = ?", group).
+		Group("source_topic, source_partition").Find(&rows).Error
+	if err != nil {
+		return fmt.Errorf("count charge_intent: %w", err)
+	}
+	for _, r := range rows {
+		p := partitions.at(r.SourceTopic, r.SourcePartition)
+		p.Unfinished, p.Parked = r.Unfinished, r.Parked
+	}
+	return nil
+}
+
+// describeTable reads the planner's estimate over the leaves of processed_event.
+func describeTable(db *gorm.DB) (domain.ProcessedEventTable, error) {
+	var row struct {
+		Rows       int64
+		Partitions int
+	}
+	err := db.Raw(`SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint AS rows, count(*) AS partitions
+		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = 'processed_event'::regclass`).Scan(&row).Error
+	if err != nil {
+		return domain.ProcessedEventTable{}, fmt.Errorf("describe processed_event: %w", err)
+	}
+	table := domain.ProcessedEventTable{Rows: row.Rows, Partitions: row.Partitions}
+	var oldest []time.Time
+	if err := db.Model(&processedEvent{}).Order("processed_at").Limit(1).Pluck("processed_at", &oldest).Error; err != nil {
+		return table, fmt.Errorf("oldest processed_event: %w", err)
+	}
+	if len(oldest) == 1 {
+		table.Oldest = &oldest[0]
+	}
+	return table, nil
+}

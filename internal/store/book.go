@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"gorm.io/gorm"
+
+	"example.com/billing/internal/domain"
+)
+
+// tx is one open transaction.
+type tx struct{ db *gorm.DB }
+
+var (
+	_ domain.Book = (*Store)(nil)
+	_ domain.Tx   = tx{}
+)
+
+// Transact implements [domain.Book].
+func (s *Store) Transact(ctx context.Context, fn func(domain.Tx) error) error {
+	return transact(ctx, s.main, fn)
+}
+
+// Aside implements [domain.Book].
+func (s *Store) Aside(ctx context.Context, fn func(domain.Tx) error) error {
+	return transact(ctx, s.side, fn)
+}
+
+// transact is the one place where a transaction begins and ends.
+func transact(ctx context.Context, db *gorm.DB, fn func(domain.Tx) error) error {
+	err := db.WithContext(ctx).Transaction(func(g *gorm.DB) error {
+		return fn(tx{g})
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return translate(err)
+}
+
+// snapshot runs fn in a read-only transaction that sees one state throughout.
+func snapshot(ctx context.Context, db *gorm.DB, fn func(*gorm.DB) error) error {
+	return db.WithContext(ctx).Transaction(fn, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}

@@ -1,0 +1,28 @@
+// Package store is the memory of the service: PostgreSQL through GORM, and the
+// only package that knows of either.
+//
+// One method is one transaction. The flow writes through two pools: the main one,
+// whose transactions stay open while charges are in flight, and a small side pool
+// of short transactions, on which intents are committed before a call. A third
+// pool, read only, serves people.
+//
+//	pool     who                        lock timeout    connections
+//	main     [Store.Transact]           LockTimeout     MaxTransactions
+//	side     [Store.Aside], [Store.Open] SideLockTimeout SideConns
+//	archive  the admin API, health      –               ArchiveConns
+//
+// # The claim
+//
+// The insert into processed_event must tell exactly which events of a batch are
+// fresh. With GORM only one spelling of a multi-row ON CONFLICT DO NOTHING does:
+// an explicit conflict target, RETURNING without columns, no column default in
+// the model, and a slice of its own, which GORM resets to the rows that were
+// inserted. See [tx.Claim] and its test.
+//
+// # Errors
+//
+// Errors are told apart by SQLSTATE, never by text. Class 22 is
+// [domain.ErrData]; a unique violation while an intent takes its order is
+// [domain.ErrOrderTaken]; all others mean that the transaction is to be run
+// again.
+package store

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"example.com/billing/internal/domain"
+)
+
+// SQLSTATEs that the flow acts on.
+const (
+	uniqueViolation = "23505"
+	lockNotAvail    = "55P03"
+	classData       = "22"
+)
+
+// sqlState returns the SQLSTATE of an error of the database, or "".
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// translate gives an error of the database its meaning for the domain. What is
+// left as it is may be tried again: a lost connection, a lock timeout (55P03), a
+// deadlock (40P01), a serialization failure (40001), a claim that met a partition
+// being attached (23514), or a commit that nobody knows the end of.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if strings.HasPrefix(sqlState(err), classData) {
+		return fmt.Errorf("%w: %w", domain.ErrData, err)
+	}
+	return err
+}

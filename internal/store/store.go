@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Connections of the pools that are not configured.
+const (
+	SideConns    = 4 // intents, and the retry worker's short transactions
+	ArchiveConns = 2 // the admin API and health
+)
+
+// Config says where the database is and how long it may make us wait. The
+// timeouts hold on the database's side too, so that a dead client frees its locks.
+type Config struct {
+	URL string // PostgreSQL URL or key=value string
+
+	MaxTransactions int           // connections of the main pool; at least 1
+	LockTimeout     time.Duration // longest wait of a claim for a twin; above the charge budget
+	IdleTimeout     time.Duration // longest pause inside a transaction; above budget and margin
+
+	SideLockTimeout time.Duration // short: whoever holds an intent holds it for long
+	SideTimeout     time.Duration // longest side transaction and statement of it
+}
+
+// Store holds the three pools.
+type Store struct {
+	main    *gorm.DB
+	side    *gorm.DB
+	archive *gorm.DB
+	pools   []*sql.DB
+}
+
+// New opens the pools. It does not connect: the first transaction does.
+func New(c Config) (*Store, error) {
+	s := &Store{}
+	for _, p := range []struct {
+		db       **gorm.DB
+		name     string
+		conns    int
+		settings map[string]string
+	}{
+		{&s.main, "billing", c.MaxTransactions, map[string]string{
+			"lock_timeout":                        millis(c.LockTimeout),
+			"idle_in_transaction_session_timeout": millis(c.IdleTimeout),
+			"statement_timeout":                   millis(c.LockTimeout + c.SideTimeout),
+		}},
+		{&s.side, "billing-side", SideConns, map[string]string{
+			"lock_timeout":                        millis(c.SideLockTimeout),
+			"idle_in_transaction_session_timeout": millis(c.SideTimeout),
+			"statement_timeout":                   millis(c.SideTimeout),
+		}},
+		{&s.archive, "billing-archive", ArchiveConns, map[string]string{
+			"default_transaction_read_only": "on",
+			"statement_timeout":             millis(c.SideTimeout),
+		}},
+	} {
+		pool, err := open(c.URL, p.name, p.conns, p.settings)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.pools = append(s.pools, pool)
+		if *p.db, err = wrap(pool); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// open returns a pool of at most conns connections with session settings.
+func open(url, name string, conns int, settings map[string]string) (*sql.DB, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("database url: not a PostgreSQL URL or key=value string") // the cause would show the password
+	}
+	cfg.RuntimeParams["application_name"] = name
+	cfg.RuntimeParams["timezone"] = "UTC"
+	cfg.RuntimeParams["default_transaction_isolation"] = "read committed"
+	for k, v := range settings {
+		cfg.RuntimeParams[k] = v
+	}
+	pool := stdlib.OpenDB(*cfg)
+	pool.SetMaxOpenConns(conns)
+	pool.SetMaxIdleConns(conns)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	return pool, nil
+}
+
+// wrap puts GORM over a pool. PrepareStmt stays off: pgx keeps prepared
+// statements by itself, and inside a transaction GORM's would be prepared twice.
+func wrap(pool *sql.DB) (*gorm.DB, error) {
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		Logger:                 logger.Discard,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open gorm: %w", err)
+	}
+	return db, nil
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	pool, err := s.archive.DB()
+	if err != nil {
+		return fmt.Errorf("ping database: %w", err)
+	}
+	if err := pool.PingContext(ctx); err != nil {
+		return fmt.Errorf("ping database: %w", err)
+	}
+	return nil
+}
+
+// Close closes every pool; it waits for nothing.
+func (s *Store) Close() error {
+	var errs []error
+	for _, p := range s.pools {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
