@@ -19,6 +19,11 @@ help: ## print this manual
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# What run, demo and the tests need of the machine.
+.PHONY: deps
+deps:
+	@scripts/install-deps.sh go cc postgres
+
 ##@ Try it (no Docker)
 
 .PHONY: run
@@ -47,6 +52,19 @@ test: deps build ## every test that needs no Docker, race detector on, real Post
 test-kafka: deps build kafka-jars ## the tests that matter on a real Apache Kafka (needs Java 17 and Maven)
 	BILLING_TEST_KAFKA=apache bin/sandbox postgres -- \
 		go test -race -count=1 -p 1 -timeout $(TEST_TIMEOUT) -tags apache $$(scripts/apache-packages.sh)
+
+.PHONY: kafka-deps
+kafka-deps:
+	@scripts/install-deps.sh java maven
+
+.PHONY: kafka-jars
+kafka-jars: $(KAFKA_LIBS)/.fetched ## fetch the Apache Kafka broker's jars from Maven Central
+
+# The folder is emptied first: two versions of a broker on one class path do not work.
+$(KAFKA_LIBS)/.fetched: deploy/kafka/pom.xml | kafka-deps
+	rm -rf $(KAFKA_LIBS)
+	mvn -q -B -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory='$(abspath $(KAFKA_LIBS))'
+	touch $@
 
 .PHONY: bench
 bench: deps build ## the benchmarks
@@ -96,20 +114,3 @@ fork: ## a renamed copy with a clean history: make fork MODULE=github.com/acme/r
 .PHONY: clean
 clean: ## remove what was built and downloaded
 	rm -rf bin .cache
-
-# What the targets above lean on.
-
-.PHONY: deps
-deps:
-	@scripts/install-deps.sh go cc postgres
-
-.PHONY: kafka-jars
-kafka-jars: ## fetch the Apache Kafka broker's jars from Maven Central
-	@scripts/install-deps.sh java maven
-	@$(MAKE) --no-print-directory $(KAFKA_LIBS)/.fetched
-
-# The folder is emptied first: two versions of a broker on one class path do not work.
-$(KAFKA_LIBS)/.fetched: deploy/kafka/pom.xml
-	rm -rf $(KAFKA_LIBS)
-	mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory='$(abspath $(KAFKA_LIBS))'
-	touch $@
