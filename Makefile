@@ -73,6 +73,7 @@ bench: deps build ## the benchmarks
 .PHONY: lint
 lint: ## golangci-lint, pinned in tools/go.mod
 	$(LINT) run ./...
+	$(LINT) run --build-tags apache $$(scripts/apache-packages.sh)
 	cd tools && go tool golangci-lint run ./...
 
 .PHONY: fmt
