@@ -128,6 +128,16 @@ func (l *lane) settle(finished *span) {
 	}
 }
 
+// hear takes the end of the partition as its broker tells it; negative: unknown.
+func (l *lane) hear(high int64) {
+	if high < 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.high = high
+}
+
 func (l *lane) roomy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -92,16 +92,17 @@ func (c *Consumer) tend() int {
 // readWatermarks takes the ends of the partitions from the client's cache.
 func (c *Consumer) readWatermarks() {
 	for partition, l := range c.lanes {
-		if _, high, err := c.client.GetWatermarkOffsets(c.cfg.Topic, partition); err == nil && high >= 0 {
-			l.mu.Lock()
-			l.high = high
-			l.mu.Unlock()
+		if c.paused[partition] {
+			continue // its cache stands still, and watchPaused knows better
+		}
+		if _, high, err := c.client.GetWatermarkOffsets(c.cfg.Topic, partition); err == nil {
+			l.hear(high)
 		}
 	}
 }
 
-// watchPaused keeps the client's cache fresh for partitions that are not being
-// fetched, so that lag is true when it matters most.
+// watchPaused asks for the ends of partitions that are not being fetched, so
+// that lag is true when it matters most.
 func (c *Consumer) watchPaused(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -111,17 +112,28 @@ func (c *Consumer) watchPaused(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for _, p := range c.Status().Partitions {
-			if p.Paused == "" || ctx.Err() != nil {
-				continue
+		for _, l := range c.pausedLanes() {
+			if ctx.Err() != nil {
+				break
 			}
-			_, _, err := c.client.QueryWatermarkOffsets(c.cfg.Topic, p.Partition, int(watchTimeout.Milliseconds()))
+			_, high, err := c.client.QueryWatermarkOffsets(c.cfg.Topic, l.partition, int(watchTimeout.Milliseconds()))
 			if err != nil {
-				c.logger.DebugContext(ctx, "ask for the end of a paused partition", "partition", p.Partition, "error", err)
+				c.logger.DebugContext(ctx, "ask for the end of a paused partition", "partition", l.partition, "error", err)
 				break // the rest would only wait as long
 			}
+			l.hear(high)
 		}
 	}
+}
+
+func (c *Consumer) pausedLanes() []*lane {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	lanes := make([]*lane, 0, len(c.paused))
+	for partition := range c.paused {
+		lanes = append(lanes, c.lanes[partition])
+	}
+	return lanes
 }
 
 // clientError sorts what the client reports: fatal ends Run, the rest is noted.

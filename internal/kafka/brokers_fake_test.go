@@ -1,0 +1,37 @@
+//go:build !apache
+
+package kafka_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/goleak"
+)
+
+// sessionTimeout is what the brokers under test accept.
+const sessionTimeout = 2 * time.Second
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// After a fatal error the client is left open on purpose, in one test.
+		goleak.IgnoreAnyFunction("github.com/confluentinc/confluent-kafka-go/v2/kafka.(*handle).pollLogEvents"))
+}
+
+// brokersUnderTest starts an embedded broker for the test.
+func brokersUnderTest(t *testing.T) []string {
+	t.Helper()
+	return fakeBroker(t).ListenAddrs()
+}
+
+func fakeBroker(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	cluster, err := kfake.NewCluster(append([]kfake.Opt{
+		kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond),
+	}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	return cluster
+}

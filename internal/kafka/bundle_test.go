@@ -1,0 +1,296 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"example.com/billing/internal/domain"
+	"example.com/billing/internal/kafka"
+)
+
+// patience bounds every wait of a test; only a failing test uses it up.
+const patience = 60 * time.Second
+
+// testBundle is one topic and one group on the brokers under test, and an independent client.
+type testBundle struct {
+	brokers []string
+	topic   string
+	group   string
+	admin   *kadm.Client
+	client  *kgo.Client
+}
+
+// setup makes a topic of its own for the test.
+func setup(t *testing.T, brokers []string, partitions int32, settings map[string]string) *testBundle {
+	t.Helper()
+	name := strings.NewReplacer("/", ".", "_", "-").Replace(t.Name())
+	name = fmt.Sprintf("%.150s-%d", name, time.Now().UnixNano())
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(3<<20), kgo.ProducerLinger(0))
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	b := &testBundle{
+		brokers: brokers, topic: name, group: name + ".group", client: client, admin: kadm.NewClient(client),
+	}
+	values := make(map[string]*string, len(settings))
+	for key, value := range settings {
+		values[key] = &value
+	}
+	_, err = b.admin.CreateTopic(t.Context(), partitions, 1, values, b.topic)
+	require.NoError(t, err)
+	return b
+}
+
+func (b *testBundle) config() kafka.Config {
+	cfg := kafka.DefaultConfig()
+	cfg.Brokers, cfg.Topic, cfg.GroupID = b.brokers, b.topic, b.group
+	cfg.SessionTimeout = sessionTimeout
+	cfg.CommitInterval = 20 * time.Millisecond
+	return cfg
+}
+
+// produce writes records, as given, and waits for them.
+func (b *testBundle) produce(t *testing.T, records ...*kgo.Record) {
+	t.Helper()
+	for _, record := range records {
+		record.Topic = b.topic
+	}
+	require.NoError(t, b.client.ProduceSync(t.Context(), records...).FirstErr())
+}
+
+// fill writes n numbered records into a partition: values "from", "from+1", …
+func (b *testBundle) fill(t *testing.T, partition int32, from, n int) {
+	t.Helper()
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		records[i] = &kgo.Record{Partition: partition, Value: []byte(strconv.Itoa(from + i))}
+	}
+	b.produce(t, records...)
+}
+
+// committed returns the group's committed offsets.
+func (b *testBundle) committed(t *testing.T) map[int32]int64 {
+	t.Helper()
+	found, err := b.admin.FetchOffsets(t.Context(), b.group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil // no member has joined it yet
+	}
+	require.NoError(t, err)
+	offsets := map[int32]int64{}
+	found.Each(func(o kadm.OffsetResponse) { offsets[o.Partition] = o.At })
+	return offsets
+}
+
+// awaitCommitted waits until the group has committed exactly these offsets.
+func (b *testBundle) awaitCommitted(t *testing.T, want map[int32]int64) {
+	t.Helper()
+	require.EventuallyWithT(t, func(collect *assert.CollectT) {
+		assert.Equal(collect, want, b.committed(t))
+	}, patience, 20*time.Millisecond)
+}
+
+// running is a consumer that runs until the test ends or stops it.
+type running struct {
+	*kafka.Consumer
+	end    context.CancelFunc
+	result chan error
+}
+
+func start(t *testing.T, cfg kafka.Config, biller kafka.Biller) *running {
+	t.Helper()
+	return startObserved(t, cfg, biller, kafka.Telemetry{})
+}
+
+func startObserved(t *testing.T, cfg kafka.Config, biller kafka.Biller, to kafka.Telemetry) *running {
+	t.Helper()
+	consumer, err := kafka.New(cfg, biller, testLogger(t), to, domain.SystemClock{})
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	r := &running{Consumer: consumer, end: end, result: make(chan error, 1)}
+	go func() { r.result <- consumer.Run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		select {
+		case <-r.result: // still there when the test has not asked for it
+		default:
+		}
+	})
+	return r
+}
+
+// stop ends the consumer and returns what Run returned.
+func (r *running) stop(t *testing.T) error {
+	t.Helper()
+	r.end()
+	return r.wait(t)
+}
+
+// wait returns what Run returned.
+func (r *running) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-r.result:
+		r.result <- err
+		return err
+	case <-time.After(patience):
+		require.FailNow(t, "Run has not returned")
+		return nil
+	}
+}
+
+// await waits until the consumer's status satisfies ok.
+func (r *running) await(t *testing.T, what string, ok func(kafka.Status) bool) kafka.Status {
+	t.Helper()
+	var last kafka.Status
+	require.Eventuallyf(t, func() bool {
+		last = r.Status()
+		return ok(last)
+	}, patience, 5*time.Millisecond, "%s", what)
+	return last
+}
+
+// ledger is a Biller that writes down what it made durable. Every consumer of a
+// test may share it, as instances share a database.
+type ledger struct {
+	// before runs ahead of every batch; its error fails the batch.
+	before func(ctx context.Context, records []domain.Record) error
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced at every change
+	durable map[int32][]domain.Record
+	batches [][]domain.Record
+	busy    map[int32]int
+	overlap bool // two batches of one partition at a time
+}
+
+func newLedger(before func(context.Context, []domain.Record) error) *ledger {
+	return &ledger{
+		before: before, changed: make(chan struct{}), durable: map[int32][]domain.Record{}, busy: map[int32]int{},
+	}
+}
+
+func (l *ledger) Admit(ctx context.Context) (domain.Pass, error) { return domain.Pass{}, ctx.Err() }
+
+func (l *ledger) Bill(ctx context.Context, _ domain.Pass, records []domain.Record) error {
+	partition := records[0].Partition
+	l.mu.Lock()
+	l.busy[partition]++
+	l.overlap = l.overlap || l.busy[partition] > 1
+	l.mu.Unlock()
+	var err error
+	if l.before != nil {
+		err = l.before(ctx, records)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy[partition]--
+	if err != nil {
+		return err
+	}
+	l.durable[partition] = append(l.durable[partition], records...)
+	l.batches = append(l.batches, records)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return nil
+}
+
+// await waits until n different records are durable.
+func (l *ledger) await(t *testing.T, n int) {
+	t.Helper()
+	l.awaitThat(t, fmt.Sprintf("%d records", n), func() bool { return l.distinct() >= n })
+}
+
+// awaitThat waits until ok, which is asked after every change, with the lock held.
+func (l *ledger) awaitThat(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		l.mu.Lock()
+		reached, changed, have := ok(), l.changed, l.distinct()
+		l.mu.Unlock()
+		if reached {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			require.FailNowf(t, "not durable in time", "%s; have %d", what, have)
+		}
+	}
+}
+
+func (l *ledger) distinct() int {
+	n := 0
+	for _, records := range l.durable {
+		seen := map[int64]bool{}
+		for _, record := range records {
+			seen[record.Offset] = true
+		}
+		n += len(seen)
+	}
+	return n
+}
+
+// values returns what became durable in a partition, in order.
+func (l *ledger) values(partition int32) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	values := make([]string, len(l.durable[partition]))
+	for i, record := range l.durable[partition] {
+		values[i] = string(record.Value)
+	}
+	return values
+}
+
+// missingBelow returns the offsets below the committed ones that are not durable.
+func (l *ledger) missingBelow(committed map[int32]int64) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var missing []string
+	for _, partition := range slices.Sorted(maps.Keys(committed)) {
+		have := map[int64]bool{}
+		for _, record := range l.durable[partition] {
+			have[record.Offset] = true
+		}
+		for offset := range committed[partition] {
+			if !have[offset] {
+				missing = append(missing, fmt.Sprintf("%d@%d", partition, offset))
+			}
+		}
+	}
+	return missing
+}
+
+// numbered returns "from", "from+1", … as fill writes them.
+func numbered(from, n int) []string {
+	values := make([]string, n)
+	for i := range values {
+		values[i] = strconv.Itoa(from + i)
+	}
+	return values
+}
+
+// testLogger is silent unless the test is verbose.
+func testLogger(t *testing.T) *slog.Logger {
+	t.Helper()
+	if !testing.Verbose() {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})).With("test", t.Name())
+}
