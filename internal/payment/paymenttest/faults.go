@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,8 +198,8 @@ func (r *rule) validateArgs() error {
 	if hold := time.Duration(r.Hold); hold < 0 || hold > MaxHold {
 		complaints = append(complaints, fmt.Errorf("hold %s: want 0 to %s", hold, MaxHold))
 	}
-	if _, err := url.Parse(r.Location); err != nil || strings.ContainsAny(r.Location, "\r\n") {
-		complaints = append(complaints, errors.New("location: not a URL"))
+	if strings.ContainsAny(r.Location, "\r\n\x00") { // any other nonsense may be wanted
+		complaints = append(complaints, errors.New("location: holds a character that a header cannot carry"))
 	}
 	return errors.Join(complaints...)
 }
