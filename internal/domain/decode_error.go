@@ -3,7 +3,6 @@ package domain
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // MaxDetailBytes bounds the detail of an [InvalidError].
@@ -30,12 +29,9 @@ func (e *InvalidError) Error() string {
 
 // invalid builds an InvalidError and keeps its detail within bounds.
 func invalid(reason Reason, field, format string, args ...any) *InvalidError {
-	detail := fmt.Sprintf(format, args...)
+	detail := strings.ToValidUTF8(fmt.Sprintf(format, args...), "?")
 	if len(detail) > MaxDetailBytes {
-		detail = detail[:MaxDetailBytes]
-		for !utf8.ValidString(detail) {
-			detail = detail[:len(detail)-1]
-		}
+		detail = strings.ToValidUTF8(detail[:MaxDetailBytes], "") // drops half a letter at the end
 	}
-	return &InvalidError{Reason: reason, Field: field, Detail: strings.ToValidUTF8(detail, "?")}
+	return &InvalidError{Reason: reason, Field: field, Detail: detail}
 }

@@ -285,3 +285,13 @@ func requireSane(t require.TestingT, fault *domain.InvalidError) {
 	require.True(t, utf8.ValidString(fault.Detail))
 	require.NotContains(t, fault.Error(), canary, "a fault holds nothing of the payload")
 }
+
+func TestAHeaderThatIsNoTextIsToldFromOneThatIsNoUUID(t *testing.T) {
+	t.Parallel()
+	for value, detail := range map[string]string{
+		"\xff\xfe": "the header is not text", "x": "the header is not a UUID of 36 characters",
+	} {
+		_, err := domain.Decoder{}.Decode(record(goodValue, idHeader(value)))
+		require.EqualError(t, err, "invalid_event_id_header: eventId: "+detail)
+	}
+}

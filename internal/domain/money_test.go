@@ -64,7 +64,7 @@ func TestParseMoneyRefusesByItsOwnReason(t *testing.T) {
 	t.Parallel()
 	for reason, literals := range map[domain.Reason][]string{
 		domain.ReasonAmount: {
-			"", " ", "-", "+1", "1.", ".5", "01", "-01", "00", "1e", "1e+", "1e1.5", "1,5", "1_000", " 1", "1 ", "1\n", "1\x00",
+			"", " ", "-", "+1", "1.", ".5", "01", "-01", "00", "1e", "1e+", "0e", "-0e-", "1e1.5", "1,5", "1_000", " 1", "1 ", "1\n", "1\x00",
 			"0x10", "0b1", "NaN", "Infinity", "inf", "null", "1e1e1", "1..5", "--1", "1-", "٣", "１", "1.5EUR", "1f",
 			strings.Repeat("9", domain.MaxAmountBytes+1), "1." + strings.Repeat("0", domain.MaxAmountBytes),
 		},
