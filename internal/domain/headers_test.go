@@ -31,7 +31,10 @@ func TestHeadersComeBackAsTheyWere(t *testing.T) {
 func TestHeadersHaveAStableForm(t *testing.T) {
 	t.Parallel()
 	encoded, err := domain.EncodeHeaders([]domain.Header{
-		{Key: "eventId", Value: []byte("x")}, {Key: "nil"}, {Key: "empty", Value: []byte{}}, {Key: "\xff\x00", Value: []byte{0, 255}},
+		{Key: "eventId", Value: []byte("x")},
+		{Key: "nil"},
+		{Key: "empty", Value: []byte{}},
+		{Key: "\xff\x00", Value: []byte{0, 255}},
 		{Key: "eventId", Value: []byte("again")},
 	})
 	require.NoError(t, err)

@@ -207,7 +207,7 @@ func TestDecimalIsReadBackAsTheSameMoney(t *testing.T) {
 		require.NoError(t, err)
 		again, err := domain.ParseMoney(amount.Decimal(), code)
 		require.NoError(t, err)
-		require.True(t, amount == again, "%s became %s", amount, again)
+		require.Equal(t, amount, again)
 		_, fraction, _ := strings.Cut(amount.Decimal(), ".")
 		require.Len(t, fraction, cur.Exponent())
 	})
