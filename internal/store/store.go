@@ -80,9 +80,12 @@ func New(c Config) (*Store, error) {
 
 // open returns a pool of at most conns connections with session settings.
 func open(url, name string, conns int, settings map[string]string) (*sql.DB, error) {
+	if err := CheckURL(url); err != nil {
+		return nil, err
+	}
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("database url: not a PostgreSQL URL or key=value string") // the cause would show the password
+		return nil, err
 	}
 	cfg.RuntimeParams["application_name"] = name
 	cfg.RuntimeParams["timezone"] = "UTC"
@@ -123,6 +126,18 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
+// CheckVersion refuses a server that is older than the schema needs.
+func (s *Store) CheckVersion(ctx context.Context) error {
+	var version int
+	if err := s.archive.WithContext(ctx).Raw("SELECT current_setting('server_version_num')::int").Scan(&version).Error; err != nil {
+		return fmt.Errorf("read server version: %w", err)
+	}
+	if version < MinServerVersion {
+		return fmt.Errorf("PostgreSQL %d is too old: %d or newer is needed", version/10000, MinServerVersion/10000)
+	}
+	return nil
+}
+
 // Close closes every pool; it waits for nothing.
 func (s *Store) Close() error {
 	var errs []error
@@ -133,3 +148,12 @@ func (s *Store) Close() error {
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// CheckURL returns an error when url is not one; the error does not show it,
+// since it may hold a password.
+func CheckURL(url string) error {
+	if _, err := pgx.ParseConfig(url); err != nil {
+		return errors.New("DATABASE_URL: not a PostgreSQL URL or key=value string")
+	}
+	return nil
+}
