@@ -256,7 +256,7 @@ func TestQuickAttempts(t *testing.T) {
 func TestFiveHundredInFlight(t *testing.T) {
 	t.Parallel()
 	const many = 500
-	provider := newProvider(t, "latency=500ms,503-after=0.1,reset-after=0.1,cut=0.05", paymenttest.Options{})
+	provider := newProvider(t, "latency=500ms,503-after=next60,reset-after=next60,cut=next30", paymenttest.Options{})
 	client := newClient(t, payment.Config{URL: provider.URL(), MaxInFlight: many, Attempts: 5, Timeout: 10 * time.Second})
 	answers := make(chan domain.Answer, many)
 	start := make(chan struct{})
@@ -280,5 +280,6 @@ func TestFiveHundredInFlight(t *testing.T) {
 	require.EqualValues(t, many, sums.Captures)
 	require.Zero(t, sums.DoubleCharges)
 	require.EqualValues(t, posts, sums.Posts)
+	require.EqualValues(t, many+150, posts, "each fault cost one more POST")
 	require.Equal(t, "525000", sums.CapturedMinor["EUR"])
 }
