@@ -1,7 +1,6 @@
 package composecheck
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -191,32 +190,4 @@ func TestImageRunsWithoutRoot(t *testing.T) {
 
 	require.Contains(t, stages[3], `CMD ["/billing", "health"]`)
 	require.NotContains(t, dockerfile, "# syntax", "such a line needs a registry before the build starts")
-}
-
-func TestEveryVariableThatComposeSetsIsInTheExample(t *testing.T) {
-	t.Parallel()
-
-	known := exampleVariables(t)
-
-	for name := range load(t).Services["billing"].Environment {
-		require.Contains(t, known, name)
-	}
-}
-
-// exampleVariables returns the names in .env.example, set and commented out.
-func exampleVariables(t *testing.T) map[string]bool {
-	t.Helper()
-
-	names := map[string]bool{}
-
-	for line := range bytes.Lines([]byte(read(t, ".env.example"))) {
-		if found := regexp.MustCompile(`^#?([A-Z][A-Z0-9_]*)=`).FindSubmatch(line); found != nil {
-			require.False(t, names[string(found[1])], "%s stands twice", found[1])
-			names[string(found[1])] = true
-		}
-	}
-
-	require.NotEmpty(t, names)
-
-	return names
 }
