@@ -15,14 +15,31 @@ const maxSecretBytes = 64 << 10
 
 // Load reads the settings of billing serve from an environment (a list of
 // NAME=value, as os.Environ returns it) and checks them. The error joins all
-// complaints; each names its variable.
+// complaints: what could not be read does not hide what is wrong elsewhere.
 func Load(environ []string) (Settings, error) {
 	var s Settings
-	vars, err := parse(environ, &s)
-	if err != nil {
-		return s, err
+	vars, complaints := parse(environ, &s)
+	if complaints == nil {
+		return s, s.validate(vars)
 	}
-	return s, s.validate(vars)
+	// Go on with what is readable, and something harmless for the rest.
+	var rest Settings
+	for name, harmless := range standIns() {
+		if vars[name] == "" {
+			vars[name] = harmless
+		}
+	}
+	if err := env.ParseWithOptions(&rest, env.Options{Environment: vars}); err != nil {
+		return s, errors.Join(complaints, err)
+	}
+	return s, errors.Join(complaints, rest.validate(vars))
+}
+
+// standIns are valid values of the required variables, to check the others with.
+func standIns() map[string]string {
+	return map[string]string{
+		"KAFKA_BROKERS": "localhost:9092", "DATABASE_URL": "postgres://localhost/billing", "PAYMENT_URL": "http://localhost",
+	}
 }
 
 // LoadDatabase reads what the migrate commands need.
@@ -39,7 +56,8 @@ func LoadAdmin(environ []string) (AdminSettings, error) {
 	return s, err
 }
 
-// parse fills a settings struct and returns the variables it was filled from.
+// parse fills a settings struct and returns the variables it was filled from,
+// less those that could not be read.
 func parse(environ []string, into any) (map[string]string, error) {
 	vars := env.ToMap(environ)
 	complaints := readSecrets(vars)
@@ -78,7 +96,7 @@ func readSecrets(vars map[string]string) (complaints []error) {
 		}
 		if err != nil {
 			complaints = append(complaints, fmt.Errorf("%s_FILE: %w", name, err))
-			vars[name] = "unreadable" // one complaint is enough
+			vars[name] = standIns()[name] // one complaint is enough
 			continue
 		}
 		vars[name] = strings.TrimRight(string(content), "\r\n")
@@ -100,7 +118,9 @@ func complaint(into any, vars map[string]string, err error) error {
 		return fmt.Errorf("%s is required and must not be empty", empty.Key)
 	case errors.As(err, &bad):
 		name := variableOf(reflect.TypeOf(into).Elem(), bad.Name)
-		return fmt.Errorf("%s: %q is not a valid %s", name, vars[name], kindOf(bad))
+		value := vars[name]
+		delete(vars, name)
+		return fmt.Errorf("%s: %q is not a valid %s", name, value, kindOf(bad))
 	}
 	return err
 }

@@ -24,9 +24,11 @@ func (s *Settings) validate(vars map[string]string) error {
 		}
 	}
 	complaints = append(complaints, s.unbuilt()...)
+	adminConfig := s.admin()
 	complaints = append(complaints,
 		s.kafka().Validate(),
 		s.payment().Validate(),
+		adminConfig.Validate(),
 		store.CheckURL(s.Database.URL),
 		s.Log.validate(),
 	)

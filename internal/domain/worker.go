@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,10 +21,23 @@ const (
 // Worker goes on with intents that are due: after an unknown answer, a crash,
 // or because their order was busy. Any instance may run one; a lease makes sure
 // that one of them acts at a time.
-type Worker struct{ *Biller }
+type Worker struct {
+	*Biller
+	lastTurn atomic.Int64 // Unix nanoseconds; 0 before the first
+}
 
 // NewWorker returns a worker that shares the biller's bounds.
-func NewWorker(b *Biller) *Worker { return &Worker{b} }
+func NewWorker(b *Biller) *Worker { return &Worker{Biller: b} }
+
+// LastTurn is when the worker last looked for due intents, or was last seen
+// waiting for a free place; zero before the first turn.
+func (w *Worker) LastTurn() time.Time {
+	nanos := w.lastTurn.Load()
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos)
+}
 
 // job is one leased intent.
 type job struct {
@@ -39,6 +53,7 @@ func (w *Worker) Run(ctx context.Context) {
 	defer jobs.Wait()
 	slots := make(chan struct{}, workerWidth)
 	for {
+		w.lastTurn.Store(w.clock.Now().UnixNano())
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/billing/internal/admin"
+)
+
+// workerSilence is after how long without a turn of the retry worker something
+// is wrong with it: many times its longest pause.
+const workerSilence = time.Minute
+
+func healthCommand(p Process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "health",
+		Short: "Ask the running service whether it is ready",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := LoadAdmin(p.Environ)
+			if err != nil {
+				return usageError{fmt.Errorf("configuration:\n%w", err)}
+			}
+			if err := admin.CheckHealth(cmd.Context(), settings.Addr); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")
+			return err
+		},
+	}
+}
+
+// admin returns the admin API's configuration.
+func (s *Settings) admin() admin.Config {
+	return admin.Config{Addr: s.Admin.Addr, Token: s.Admin.Token, ReadToken: s.Admin.ReadToken, Insecure: s.Admin.Insecure}
+}
+
+// checks are the components that readiness depends on.
+func (a *App) checks() []admin.Check {
+	return []admin.Check{
+		{Name: "database", Run: a.checkDatabase},
+		{Name: "kafka", Run: a.checkKafka},
+		{Name: "provider", Run: a.checkProvider},
+		{Name: "worker", Run: a.checkWorker},
+	}
+}
+
+func (a *App) checkDatabase(ctx context.Context) admin.Verdict {
+	if err := a.store.Ping(ctx); err != nil {
+		return admin.Verdict{Status: admin.StatusFail, Reason: err.Error()}
+	}
+	return admin.Verdict{Status: admin.StatusOK}
+}
+
+func (a *App) checkKafka(ctx context.Context) admin.Verdict {
+	status := a.consumer.Status()
+	switch {
+	case status.Fatal != "":
+		return admin.Verdict{Status: admin.StatusFail, Reason: status.Fatal}
+	case !status.Running:
+		return admin.Verdict{Status: admin.StatusFail, Reason: "not consuming: starting or draining"}
+	}
+	if err := a.consumer.Check(ctx); err != nil {
+		return admin.Verdict{Status: admin.StatusFail, Reason: err.Error(), Since: status.BrokerErrorSince}
+	}
+	return admin.Verdict{Status: admin.StatusOK}
+}
+
+func (a *App) checkProvider(context.Context) admin.Verdict {
+	if closed, reason, since := a.gate.Closed(); closed {
+		return admin.Verdict{Status: admin.StatusFail, Reason: "the provider refuses us, intake is paused: " + reason, Since: since}
+	}
+	return admin.Verdict{Status: admin.StatusOK}
+}
+
+func (a *App) checkWorker(context.Context) admin.Verdict {
+	seen := a.worker.LastTurn()
+	if !seen.IsZero() && a.clock.Now().Sub(seen) > workerSilence {
+		return admin.Verdict{Status: admin.StatusFail, Reason: "the retry worker does not turn", Since: seen}
+	}
+	return admin.Verdict{Status: admin.StatusOK}
+}
+
+// alive reports a poll loop that stands still: nothing but a restart helps.
+func (a *App) alive() error {
+	status := a.consumer.Status()
+	if status.Running && !status.LastPoll.IsZero() && a.clock.Now().Sub(status.LastPoll) > maxPollInterval {
+		return errors.New("the poll loop has stood still since " + status.LastPoll.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// consumerStatus translates the consumer's state for the admin API.
+func (a *App) consumerStatus() admin.ConsumerStatus {
+	s := a.consumer.Status()
+	view := admin.ConsumerStatus{
+		Topic: s.Topic, Group: s.GroupID, Running: s.Running, LastPoll: s.LastPoll,
+		BrokerError: s.BrokerError, BrokerErrorSince: s.BrokerErrorSince, Fatal: s.Fatal, AbandonedLanes: s.Abandoned,
+	}
+	if closed, reason, since := a.gate.Closed(); closed {
+		view.Pauses = append(view.Pauses, admin.Pause{By: "provider", Reason: reason, Since: since})
+	}
+	for _, p := range s.Partitions {
+		view.Partitions = append(view.Partitions, admin.PartitionStatus{
+			Partition: p.Partition, State: string(p.State), Queued: p.Queued, InFlight: p.InFlight,
+			Done: p.Done, Committed: p.Committed, HighWatermark: p.HighWatermark, Lag: p.Lag,
+			Paused: p.Paused, Failures: p.Failures, LastError: p.LastError,
+		})
+	}
+	return view
+}
