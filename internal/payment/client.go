@@ -76,7 +76,7 @@ func (c *Client) Charge(ctx context.Context, request domain.ChargeRequest) domai
 
 	body := payload(request)
 	waits := c.backoff()
-	answer := domain.Answer{Kind: domain.Withheld, Detail: "not sent: no time left"}
+	answer := domain.Answer{Kind: domain.Withheld, Detail: "not sent: cancelled or no time left"}
 	for nth := 1; ; nth++ {
 		if ctx.Err() != nil || !c.hasRoom(nth, deadline) {
 			return answer

@@ -188,26 +188,43 @@ func TestABrokenReusedConnectionCostsExactlyOnePost(t *testing.T) {
 
 func TestAStaleIdleConnectionIsNotSending(t *testing.T) {
 	t.Parallel()
-	var requests atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
-	t.Cleanup(server.Close)
-	client := insider(t, Config{URL: server.URL})
-	var latest *countedConn
-	dial := client.transport.DialContext
-	client.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		latest = underneath(conn)
-		return conn, err
-	}
-	require.Equal(t, domain.Captured, client.Charge(t.Context(), aRequest(t)).Kind)
+	for name, start := range map[string]func(*httptest.Server){
+		"plain": (*httptest.Server).Start, "tls": (*httptest.Server).StartTLS,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+			start(server)
+			t.Cleanup(server.Close)
+			client := insider(t, Config{URL: server.URL})
+			if server.TLS != nil {
+				client.transport.TLSClientConfig = &tls.Config{RootCAs: trusted(server)}
+			}
+			var latest *countedConn
+			dial := client.transport.DialContext
+			client.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dial(ctx, network, address)
+				latest = underneath(conn)
+				return conn, err
+			}
+			require.Equal(t, domain.Captured, client.Charge(t.Context(), aRequest(t)).Kind)
 
-	latest.mu.Lock()
-	latest.sealed = true // it takes no writes any more, and the transport has not noticed
-	latest.mu.Unlock()
-	answer := client.Charge(t.Context(), aRequest(t))
-	require.Equal(t, domain.Answer{Kind: domain.Captured, Status: 200, Posts: 1, Detail: "200 ok"}, answer,
-		"the first quick attempt sent nothing, the second all")
-	require.EqualValues(t, 2, requests.Load())
+			latest.mu.Lock()
+			latest.sealed = true // it takes no writes any more, and the transport has not noticed
+			latest.mu.Unlock()
+			answer := client.Charge(t.Context(), aRequest(t))
+			require.Equal(t, domain.Answer{Kind: domain.Captured, Status: 200, Posts: 1, Detail: "200 ok"}, answer,
+				"the first quick attempt sent nothing, the second all")
+			require.EqualValues(t, 2, requests.Load())
+		})
+	}
+}
+
+func trusted(server *httptest.Server) *x509.CertPool {
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	return roots
 }
 
 func TestOverTLS(t *testing.T) {
@@ -226,11 +243,9 @@ func TestOverTLS(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
 	charge := func(key string) domain.Answer {
 		client := insider(t, Config{URL: server.URL, APIKey: key, Attempts: 1})
-		client.transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+		client.transport.TLSClientConfig = &tls.Config{RootCAs: trusted(server)}
 		return client.Charge(t.Context(), aRequest(t))
 	}
 	require.Equal(t, domain.Captured, charge("fine").Kind)

@@ -171,6 +171,15 @@ func TestKeys(t *testing.T) {
 		require.Equal(t, "4200", sums.CapturedMinor["EUR"])
 	})
 
+	t.Run("a key that is charged for two orders is a double charge", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, "ignore-keys", paymenttest.Options{})
+		b.post("k", order(1))
+		b.post("k", order(2))
+		require.EqualValues(t, 1, b.Ledger().DoubleCharges)
+		require.EqualValues(t, 2, b.Ledger().CapturedOrders)
+	})
+
 	t.Run("two keys of one order are a double charge", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, "", paymenttest.Options{})
