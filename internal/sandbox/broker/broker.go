@@ -1,112 +1,161 @@
-package payment
+package broker
 
 import (
-	"example.com/billing/internal/domain"
-)
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
 
-// repeat says whether a quick attempt may follow at once, within the same Charge.
-type repeat uint8
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"example.com/billing/internal/sandbox/process"
+)
 
 const (
-	// never: it is decided, or repeating it quickly cannot change it.
-	never repeat = iota
-	// soon: after the back-off, or after Retry-After where that is longer.
-	soon
-	// whenTold: only if the provider said when, by Retry-After.
-	whenTold
+	// DefaultMinSessionTimeout lets tests see a dead member in a fraction of a second; Kafka's own bound is 6 s.
+	DefaultMinSessionTimeout = 100 * time.Millisecond
+	// MaxMessageBytes is the largest record batch taken: room for values over the service's own limit of 1 MiB.
+	MaxMessageBytes = 4 << 20
+
+	// portTries is how often a new port is chosen when another process has taken one meanwhile.
+	portTries = 3
+	// topicTimeout bounds the creation of topics.
+	topicTimeout = 10 * time.Second
 )
 
-// meaning is a line of the table: what a range of statuses says about the money.
-type meaning struct {
-	from, to  int
-	kind      domain.AnswerKind
-	maybeSent bool // no definite answer: the charge may have been, or may yet be, carried out
-	repeat    repeat
+// Options are the settings of a broker; the zero value is ready for tests.
+type Options struct {
+	// Port is the port on 127.0.0.1; 0: a free one.
+	Port int
+	// Topics are created at the start, with their number of partitions. Those that a DataDir holds already are left as they are.
+	Topics map[string]int32
+	// DataDir keeps the data on disk; empty: in memory.
+	DataDir string
+	// MinSessionTimeout is the shortest session that a group member may ask for; 0: DefaultMinSessionTimeout.
+	MinSessionTimeout time.Duration
+	// Params are further broker settings by their Kafka name, of those that kfake knows; they win over the package's own.
+	Params map[string]string
+	// Log receives warnings and errors; nil discards them.
+	Log io.Writer
 }
 
-// table is the contract's table of answers. The first line that holds a status
-// counts, and the last one holds every status.
-func table() [15]meaning {
-	return [...]meaning{
-		{200, 299, domain.Captured, false, never}, // with a complete body; see incomplete
-		{402, 402, domain.Declined, false, never},
-		{409, 409, domain.Unknown, true, never}, // the same key is in progress: it needs time
-		{422, 422, domain.KeyConflict, true, never},
-		{401, 401, domain.Misconfigured, false, never},
-		{403, 405, domain.Misconfigured, false, never},
-		{407, 407, domain.Misconfigured, false, never},
-		{300, 399, domain.Misconfigured, true, never}, // not followed: who redirects may have charged
-		{408, 408, domain.Unknown, true, soon},
-		{425, 425, domain.Unknown, true, soon},
-		{429, 429, domain.Unknown, true, whenTold},
-		{400, 499, domain.Rejected, false, never},
-		{500, 599, domain.Unknown, true, soon},
-		{100, 199, domain.Unknown, true, never}, // no final answer at all
-		{0, 1<<31 - 1, domain.Unknown, true, never},
+// Broker is a running broker, a cluster of one.
+type Broker struct {
+	cluster *kfake.Cluster
+	addrs   []string // kept: a closed cluster does not answer any more, not even for its address
+}
+
+// Start starts a broker, which answers at once. It runs in goroutines of this process until Close.
+func Start(options Options) (*Broker, error) {
+	if options.Port != 0 {
+		return startOn(options, options.Port)
 	}
-}
 
-// meaningOf looks a status up.
-func meaningOf(status int) meaning {
-	lines := table()
-	for _, line := range lines {
-		if line.from <= status && status <= line.to {
-			return line
+	var err error
+
+	for range portTries {
+		// Not left to the system, which takes ports of outgoing connections: a broker must be able to come back on its old port.
+		ports, portErr := process.FreePorts(1)
+		if portErr != nil {
+			return nil, fmt.Errorf("start embedded broker: %w", portErr)
+		}
+
+		var b *Broker
+		if b, err = startOn(options, ports[0]); err == nil {
+			return b, nil
+		}
+
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
 		}
 	}
-	return lines[len(lines)-1]
+
+	return nil, err
 }
 
-// incomplete is what remains of a meaning when the answer's body did not arrive
-// whole. A capture is believed only as a whole; any other status has said all by
-// itself.
-func (m meaning) incomplete() meaning {
-	if m.kind == domain.Captured {
-		return unanswered()
+func startOn(options Options, port int) (*Broker, error) {
+	cluster, err := kfake.NewCluster(settings(options, port)...)
+	if err != nil {
+		return nil, fmt.Errorf("start embedded broker on port %d: %w", port, err)
 	}
-	return m
-}
 
-// unanswered is a request that was sent, perhaps in part, and got no answer.
-func unanswered() meaning {
-	return meaning{kind: domain.Unknown, maybeSent: true, repeat: soon}
-}
+	b := &Broker{cluster: cluster, addrs: cluster.ListenAddrs()}
+	if err := b.addTopics(options.Topics); err != nil {
+		b.Close()
 
-// unsent is a request of which nothing left this process.
-func unsent() meaning {
-	return meaning{kind: domain.NotSent, repeat: soon}
-}
-
-// result is the answer to one attempt.
-type result struct {
-	domain.Answer
-	repeat repeat
-	told   bool // RetryAfter was given
-}
-
-func (m meaning) result(answer domain.Answer) result {
-	answer.Kind, answer.MaybeSent = m.kind, m.maybeSent
-	return result{Answer: answer, repeat: m.repeat}
-}
-
-// quick reports whether another attempt may help.
-func (r result) quick() bool {
-	return r.repeat == soon || r.repeat == whenTold && r.told
-}
-
-// fold adds the answer of a further attempt to what is known. The latest answer
-// counts, with two exceptions: one that we withheld says nothing new, and once a
-// request may have been sent that is never taken back, so that "surely not sent"
-// turns into "unknown".
-func fold(known, latest domain.Answer) domain.Answer {
-	sum := latest
-	if latest.Kind == domain.Withheld && known.Kind != domain.Withheld {
-		sum = known
+		return nil, fmt.Errorf("start embedded broker: %w", err)
 	}
-	sum.Posts = known.Posts + latest.Posts
-	sum.MaybeSent = known.MaybeSent || latest.MaybeSent
-	if sum.MaybeSent && (sum.Kind == domain.NotSent || sum.Kind == domain.Withheld) {
-		sum.Kind = domain.Unknown
-	}
-	return sum
+
+	return b, nil
 }
+
+// addTopics creates the topics that are not there yet.
+func (b *Broker) addTopics(topics map[string]int32) error {
+	if len(topics) == 0 {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), topicTimeout)
+	defer cancel()
+
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...))
+	if err != nil {
+		return fmt.Errorf("create topics: %w", err)
+	}
+	defer client.Close()
+
+	admin := kadm.NewClient(client)
+
+	for _, name := range slices.Sorted(maps.Keys(topics)) {
+		if _, err := admin.CreateTopic(ctx, topics[name], 1, nil, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return fmt.Errorf("create topic %s: %w", name, err)
+		}
+	}
+
+	return nil
+}
+
+func settings(o Options, port int) []kfake.Opt {
+	session := o.MinSessionTimeout
+	if session == 0 {
+		session = DefaultMinSessionTimeout
+	}
+
+	params := map[string]string{
+		"message.max.bytes": strconv.Itoa(MaxMessageBytes),
+		"log.retention.ms":  "-1",
+		// A member must be able to beat several times within the shortest session.
+		"group.consumer.heartbeat.interval.ms": strconv.FormatInt(max(session/5, 20*time.Millisecond).Milliseconds(), 10),
+	}
+	maps.Copy(params, o.Params)
+
+	opts := []kfake.Opt{
+		kfake.NumBrokers(1), kfake.Ports(port), kfake.GroupMinSessionTimeout(session), kfake.BrokerConfigs(params),
+	}
+	if o.DataDir != "" {
+		opts = append(opts, kfake.DataDir(o.DataDir))
+	}
+
+	if o.Log != nil {
+		opts = append(opts, kfake.WithLogger(kfake.BasicLogger(o.Log, kfake.LogLevelWarn)))
+	}
+
+	return opts
+}
+
+// Addrs returns the broker's address, for the list of bootstrap servers. It is known after Close too.
+func (b *Broker) Addrs() []string { return b.addrs }
+
+// Cluster gives tests the broker itself, to inject faults and look inside.
+func (b *Broker) Cluster() *kfake.Cluster { return b.cluster }
+
+// Close ends the broker and its connections. What a DataDir holds stays.
+func (b *Broker) Close() { b.cluster.Close() }
