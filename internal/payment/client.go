@@ -33,6 +33,8 @@ type Client struct {
 	telemetry *telemetry
 }
 
+var _ domain.Provider = (*Client)(nil)
+
 // New returns a client. The error joins every complaint about the configuration.
 func New(config Config, tools Tools) (*Client, error) {
 	if err := config.Validate(); err != nil {

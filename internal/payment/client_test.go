@@ -20,32 +20,32 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newClient returns a client whose back-off is short enough to wait for.
-func newClient(t testing.TB, config payment.Config) *payment.Client {
-	t.Helper()
+func newClient(tb testing.TB, config payment.Config) *payment.Client {
+	tb.Helper()
 	if config.Backoff == 0 {
 		config.Backoff = time.Millisecond
 	}
 	client, err := payment.New(config, payment.Tools{})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
 	return client
 }
 
-func newProvider(t testing.TB, faults string, options paymenttest.Options) *paymenttest.Server {
-	t.Helper()
+func newProvider(tb testing.TB, faults string, options paymenttest.Options) *paymenttest.Server {
+	tb.Helper()
 	var err error
 	options.Faults, err = paymenttest.ParseFaults(faults)
-	require.NoError(t, err)
-	server, err := paymenttest.Listen(t.Context(), "127.0.0.1:0", options)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	require.NoError(tb, err)
+	server, err := paymenttest.Listen(tb.Context(), "127.0.0.1:0", options)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, server.Close()) })
 	return server
 }
 
-func newRequest(t testing.TB, orderID int64) domain.ChargeRequest {
-	t.Helper()
+func newRequest(tb testing.TB, orderID int64) domain.ChargeRequest {
+	tb.Helper()
 	amount, err := domain.NewMoney(1050, "EUR")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return domain.ChargeRequest{EventID: uuid.Must(uuid.NewV7()), OrderID: orderID, Amount: amount}
 }
 
@@ -221,8 +221,8 @@ func TestQuickAttempts(t *testing.T) {
 		provider := newProvider(t, "503=1", paymenttest.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		client := newClient(t, payment.Config{URL: provider.URL(), Backoff: time.Minute, Timeout: 5 * time.Minute})
-		answers := make(chan domain.Answer, 1)
-		go func() { answers <- client.Charge(ctx, newRequest(t, 1)) }()
+		request, answers := newRequest(t, 1), make(chan domain.Answer, 1)
+		go func() { answers <- client.Charge(ctx, request) }()
 		require.Eventually(t, func() bool { return provider.Ledger().Posts == 1 }, 5*time.Second, time.Millisecond)
 		time.AfterFunc(50*time.Millisecond, cancel)
 		require.Equal(t, unknown(503, 1), <-answers)
@@ -234,8 +234,8 @@ func TestQuickAttempts(t *testing.T) {
 		provider := newProvider(t, "hang=1", paymenttest.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		client := newClient(t, payment.Config{URL: provider.URL()})
-		answers := make(chan domain.Answer, 1)
-		go func() { answers <- client.Charge(ctx, newRequest(t, 1)) }()
+		request, answers := newRequest(t, 1), make(chan domain.Answer, 1)
+		go func() { answers <- client.Charge(ctx, request) }()
 		require.Eventually(t, func() bool { return provider.Ledger().Captures == 1 }, 5*time.Second, time.Millisecond)
 		cancel()
 		require.Equal(t, domain.Answer{Kind: domain.Unknown, Posts: 1, MaybeSent: true, Detail: "no answer: cancelled"}, <-answers)
@@ -280,6 +280,6 @@ func TestFiveHundredInFlight(t *testing.T) {
 	require.EqualValues(t, many, sums.Captures)
 	require.Zero(t, sums.DoubleCharges)
 	require.EqualValues(t, posts, sums.Posts)
-	require.EqualValues(t, many+150, posts, "each fault cost one more POST")
+	require.Equal(t, many+150, posts, "each fault cost one more POST")
 	require.Equal(t, "525000", sums.CapturedMinor["EUR"])
 }

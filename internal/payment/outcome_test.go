@@ -3,6 +3,7 @@ package payment
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,5 +66,30 @@ func TestFold(t *testing.T) {
 	}
 	for name, c := range cases {
 		require.Equal(t, c.want, fold(c.known, c.latest), name)
+	}
+}
+
+// still is a clock that stands.
+type still time.Time
+
+func (s still) Now() time.Time { return time.Time(s) }
+
+func TestRoomForAnAttempt(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	client, err := New(Config{URL: "http://provider", Timeout: 5 * time.Second}, Tools{Clock: still(now)})
+	require.NoError(t, err)
+	cases := map[string]struct {
+		nth  int
+		left time.Duration
+		want bool
+	}{
+		"the first makes do with a moment":          {1, time.Nanosecond, true},
+		"the first needs more than nothing":         {1, 0, false},
+		"a further one needs a whole timeout":       {2, 5 * time.Second, true},
+		"a further one is not started for any less": {2, 5*time.Second - 1, false},
+	}
+	for name, c := range cases {
+		require.Equal(t, c.want, client.hasRoom(c.nth, now.Add(c.left)), name)
 	}
 }

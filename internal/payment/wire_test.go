@@ -23,19 +23,19 @@ import (
 )
 
 // insider returns a client whose transport a test may bend.
-func insider(t testing.TB, config Config) *Client {
-	t.Helper()
+func insider(tb testing.TB, config Config) *Client {
+	tb.Helper()
 	fill(&config.Backoff, time.Millisecond)
 	client, err := New(config, Tools{})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
 	return client
 }
 
-func aRequest(t testing.TB) domain.ChargeRequest {
-	t.Helper()
+func aRequest(tb testing.TB) domain.ChargeRequest {
+	tb.Helper()
 	amount, err := domain.NewMoney(1050, "EUR")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return domain.ChargeRequest{EventID: uuid.Must(uuid.NewV7()), OrderID: 1, Amount: amount}
 }
 
@@ -78,7 +78,12 @@ func readRequest(reader *bufio.Reader) (*http.Request, string, error) {
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"id\":\"ch_1\"}"
 
 func resetConn(conn net.Conn) {
-	_ = conn.(*net.TCPConn).SetLinger(0)
+	if wrapped, ok := conn.(*tls.Conn); ok {
+		conn = wrapped.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
 	_ = conn.Close()
 }
 
@@ -145,8 +150,8 @@ func TestWaitingInVainForAConnectionIsNotSending(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client := insider(t, Config{URL: server.URL, Timeout: 5 * time.Second, MaxInFlight: 1, Attempts: 1})
-	first := make(chan domain.Answer, 1)
-	go func() { first <- client.Charge(t.Context(), aRequest(t)) }()
+	request, first := aRequest(t), make(chan domain.Answer, 1)
+	go func() { first <- client.Charge(t.Context(), request) }()
 	require.Eventually(t, func() bool { return requests.Load() == 1 }, 5*time.Second, time.Millisecond)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -236,7 +241,7 @@ func TestOverTLS(t *testing.T) {
 		if r.Header.Get("Authorization") == "Bearer reset" {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
-				resetConn(conn.(*tls.Conn).NetConn())
+				resetConn(conn)
 			}
 		}
 	}))
@@ -325,7 +330,7 @@ func TestTheRequestIsExactlyThis(t *testing.T) {
 func TestBasicAuthenticationFromTheURL(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		got <- user + "/" + password
 	}))

@@ -326,6 +326,29 @@ func TestAChargeThatHasBegunIsCarriedOutWithoutItsClient(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Ledger().Captures == 1 }, 5*time.Second, 5*time.Millisecond)
 }
 
+func TestCloseEndsEveryWait(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"latency=5m", "hang=1"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, fault, paymenttest.Options{})
+			statuses := make(chan int, 1)
+			go func() {
+				response, _, err := b.send(http.MethodPost, "/v1/charges", "k", order(1))
+				if err != nil {
+					statuses <- 0
+					return
+				}
+				statuses <- response.StatusCode
+			}()
+			require.Eventually(t, func() bool { return b.Ledger().Keys == 1 }, 5*time.Second, time.Millisecond)
+			b.Provider.Close()
+			require.Equal(t, 200, <-statuses)
+			require.EqualValues(t, 1, b.Ledger().Captures)
+		})
+	}
+}
+
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	b := setup(t, "402=1@order:2,503=1@order:3", paymenttest.Options{})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -104,10 +105,11 @@ func TestDiceRepeatThemselves(t *testing.T) {
 		dice := newDice(seed, key, nth)
 		return [3]float64{dice.Float64(), dice.Float64(), dice.Float64()}
 	}
-	require.Equal(t, throws(1, "key", 1), throws(1, "key", 1))
-	require.NotEqual(t, throws(1, "key", 1), throws(2, "key", 1))
-	require.NotEqual(t, throws(1, "key", 1), throws(1, "yek", 1))
-	require.NotEqual(t, throws(1, "key", 1), throws(1, "key", 2))
+	once := throws(1, "key", 1)
+	require.Equal(t, once, throws(1, "key", 1))
+	require.NotEqual(t, once, throws(2, "key", 1))
+	require.NotEqual(t, once, throws(1, "yek", 1))
+	require.NotEqual(t, once, throws(1, "key", 2))
 }
 
 func TestLatencyHasTheShapeThatWasAskedFor(t *testing.T) {
@@ -117,7 +119,7 @@ func TestLatencyHasTheShapeThatWasAskedFor(t *testing.T) {
 		require.NoError(t, err)
 		samples := make([]time.Duration, 20_000)
 		for i := range samples {
-			samples[i] = latency.sample(newDice(1, fmt.Sprint(i), 1))
+			samples[i] = latency.sample(newDice(1, strconv.Itoa(i), 1))
 		}
 		slices.Sort(samples)
 		return samples
@@ -142,7 +144,7 @@ func TestALognormalIsBoundedWithoutACut(t *testing.T) {
 	latency := Latency{Kind: "lognormal", Median: Duration(time.Minute), P99: Duration(9 * time.Minute)}
 	longest := time.Duration(math.MinInt64)
 	for i := range 20_000 {
-		longest = max(longest, latency.sample(newDice(1, fmt.Sprint(i), 1)))
+		longest = max(longest, latency.sample(newDice(1, strconv.Itoa(i), 1)))
 	}
 	require.Equal(t, MaxHold, longest)
 }
