@@ -2,8 +2,8 @@ package store_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"testing"
 
@@ -78,30 +78,75 @@ func claim(t *testing.T, book domain.Book, s []domain.Sighting) (claimed domain.
 	return claimed
 }
 
-func TestTwinWaitsForTheFirstClaimAndSeesADuplicate(t *testing.T) {
+// A twin that claims the same event while a first transaction holds it has to
+// wait for how that one ends: only then is it known what the twin is.
+func TestTwinWaitsForTheFirstClaim(t *testing.T) {
+	t.Parallel()
+	errLost := errors.New("lost")
+	for name, tc := range map[string]struct {
+		end   error
+		fresh bool
+	}{
+		"and sees a duplicate once it commits":        {end: nil, fresh: false},
+		"and is fresh itself once it was rolled back": {end: errLost, fresh: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, databaseURL := storetest.Open(t)
+			one := sightings(1)
+			claimedFirst, release := make(chan struct{}), make(chan struct{})
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() {
+				first <- s.Transact(t.Context(), func(tx domain.Tx) error {
+					_, err := tx.Claim(t.Context(), group, one)
+					close(claimedFirst)
+					<-release
+					return errors.Join(err, tc.end)
+				})
+			}()
+			<-claimedFirst
+			var claimed domain.Claimed
+			go func() {
+				second <- s.Transact(t.Context(), func(tx domain.Tx) (err error) {
+					claimed, err = tx.Claim(t.Context(), group, one)
+					return err
+				})
+			}()
+
+			awaitWaiters(t, storetest.Conn(t, databaseURL), 1)
+			require.Empty(t, second, "the twin knows nothing yet")
+			close(release)
+			require.ErrorIs(t, <-first, tc.end)
+			require.NoError(t, <-second)
+			_, earlier := claimed.Earlier[one[0].EventID]
+			require.Equal(t, tc.fresh, !earlier)
+		})
+	}
+}
+
+func TestUnclaimTakesBackOnlyTheGroupsOwnRows(t *testing.T) {
 	t.Parallel()
 	s, _ := storetest.Open(t)
-	one := sightings(1)
-	claimedFirst, release := make(chan struct{}), make(chan struct{})
-	done := make(chan error, 2)
-	go func() {
-		done <- s.Transact(context.WithoutCancel(t.Context()), func(tx domain.Tx) error {
-			_, err := tx.Claim(t.Context(), group, one)
-			close(claimedFirst)
-			<-release
+	three := sightings(3)
+	claim(t, s, three[2:])
+	within(t, s, func(tx domain.Tx) error {
+		_, err := tx.Claim(t.Context(), "another-group", three[:1])
+		return err
+	})
+	within(t, s, func(tx domain.Tx) error {
+		if _, err := tx.Claim(t.Context(), group, three[:2]); err != nil {
 			return err
-		})
-	}()
-	<-claimedFirst
-	var second domain.Claimed
-	go func() {
-		done <- s.Transact(context.WithoutCancel(t.Context()), func(tx domain.Tx) (err error) {
-			second, err = tx.Claim(t.Context(), group, one)
-			return err
-		})
-	}()
-	close(release)
-	require.NoError(t, <-done)
-	require.NoError(t, <-done)
-	require.Contains(t, second.Earlier, one[0].EventID)
+		}
+		return tx.Unclaim(t.Context(), group, []uuid.UUID{three[0].EventID})
+	})
+
+	claimed := claim(t, s, three)
+	require.NotContains(t, claimed.Earlier, three[0].EventID, "it is fresh again")
+	require.Contains(t, claimed.Earlier, three[1].EventID)
+	require.Contains(t, claimed.Earlier, three[2].EventID)
+	within(t, s, func(tx domain.Tx) error {
+		other, err := tx.Claim(t.Context(), "another-group", three[:1])
+		require.Contains(t, other.Earlier, three[0].EventID)
+		return err
+	})
 }
