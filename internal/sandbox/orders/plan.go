@@ -1,0 +1,163 @@
+package orders
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"time"
+)
+
+const (
+	// MaxRecords bounds a plan. Event ids are a millisecond apart, so the largest plan reaches back 28 hours.
+	MaxRecords = 100_000_000
+	// MaxDuplicates bounds the share of duplicates.
+	MaxDuplicates = 0.9
+	// DefaultCustomers is how many customers there are.
+	DefaultCustomers = 1000
+)
+
+// Options shape a plan; the zero value is a plan without duplicates that starts with order 1.
+type Options struct {
+	// Seed makes a plan repeatable, together with Start.
+	Seed uint64
+	// Duplicates is the share of all records that are duplicates, 0 to MaxDuplicates.
+	Duplicates float64
+	// FirstOrderID is the id of the first order, those of the others follow; 0: 1. A CSV file has its own.
+	FirstOrderID int64
+	// Customers is the number of customers, of whom a few order most (Zipf); 0: DefaultCustomers.
+	Customers int64
+	// Currencies are those of generated amounts, the first the most frequent; none: EUR, USD, GBP, JPY, KWD.
+	Currencies []string
+	// Traced gives each record a traceparent header of its own.
+	Traced bool
+	// Start is when the first order was confirmed, to the millisecond; the others follow 1 ms apart. Zero: so that the last one is confirmed now.
+	Start time.Time
+}
+
+// Expected is what a plan comes to.
+type Expected struct {
+	// Records = Unique + Repeated + Republished.
+	Records, Unique int
+	// Repeated records are the same bytes, key and headers once more, right behind the original. Republished ones say the same
+	// in other bytes, later on. To a consumer both are the same event at another offset.
+	Repeated, Republished int
+	// Sums are the amounts of the unique orders per currency, in minor units.
+	Sums map[string]int64
+}
+
+// Duplicates is the number of duplicates of both kinds.
+func (e Expected) Duplicates() int { return e.Repeated + e.Republished }
+
+// order is an order before it is an event.
+type order struct {
+	id     int64
+	amount Amount
+}
+
+// Plan is a stream of order events. It is safe for concurrent use.
+type Plan struct {
+	options  Options
+	expected Expected
+	orderAt  func(i int) order // a pure function
+}
+
+// Generate plans a number of records, round(records × Duplicates) of them duplicates.
+func Generate(records int, options Options) (*Plan, error) {
+	options = withDefaults(options)
+	if err := validate(records, options); err != nil {
+		return nil, fmt.Errorf("plan of orders: %w", err)
+	}
+
+	source, err := newSource(options)
+	if err != nil {
+		return nil, fmt.Errorf("plan of orders: %w", err)
+	}
+
+	duplicates := int(math.Round(float64(records) * options.Duplicates))
+
+	return newPlan(options, records-duplicates, duplicates, source.order)
+}
+
+// newPlan works out the expected result and the start.
+func newPlan(options Options, unique, duplicates int, orderAt func(int) order) (*Plan, error) {
+	if unique < 1 {
+		return nil, errors.New("plan of orders: duplicates only")
+	}
+
+	p := &Plan{options: options, orderAt: orderAt}
+	p.expected = Expected{
+		Records: unique + duplicates, Unique: unique,
+		Repeated: (duplicates + 1) / 2, Republished: duplicates / 2,
+		Sums: map[string]int64{},
+	}
+
+	for i := range unique {
+		if err := add(p.expected.Sums, orderAt(i).amount); err != nil {
+			return nil, fmt.Errorf("plan of orders: %w", err)
+		}
+	}
+
+	if p.options.Start.IsZero() {
+		p.options.Start = time.Now().Add(-time.Duration(unique) * time.Millisecond)
+	}
+
+	return p, nil
+}
+
+// Expected is the result that the plan must lead to.
+func (p *Plan) Expected() Expected {
+	e := p.expected
+	e.Sums = maps.Clone(e.Sums)
+
+	return e
+}
+
+func withDefaults(o Options) Options {
+	if o.FirstOrderID == 0 {
+		o.FirstOrderID = 1
+	}
+
+	if o.Customers == 0 {
+		o.Customers = DefaultCustomers
+	}
+
+	if len(o.Currencies) == 0 {
+		o.Currencies = []string{"EUR", "USD", "GBP", "JPY", "KWD"}
+	}
+
+	return o
+}
+
+// validate returns all complaints.
+func validate(records int, o Options) error {
+	var errs []error
+
+	if records < 1 || records > MaxRecords {
+		errs = append(errs, fmt.Errorf("records %d: not between 1 and %d", records, MaxRecords))
+	}
+
+	errs = append(errs, validateOptions(o))
+
+	if o.FirstOrderID < 1 || o.FirstOrderID > math.MaxInt64-MaxRecords {
+		errs = append(errs, fmt.Errorf("first order id %d: not between 1 and 2^63-1 less the records", o.FirstOrderID))
+	}
+
+	return errors.Join(errs...)
+}
+
+// validateOptions checks what concerns every kind of plan.
+func validateOptions(o Options) error {
+	var errs []error
+
+	// Written so that NaN is refused too.
+	if !(o.Duplicates >= 0 && o.Duplicates <= MaxDuplicates) {
+		errs = append(errs, fmt.Errorf("duplicates %v: not between 0 and %v of the records", o.Duplicates, MaxDuplicates))
+	}
+
+	if o.Customers < 1 {
+		errs = append(errs, fmt.Errorf("customers %d: not above zero", o.Customers))
+	}
+
+	return errors.Join(errs...)
+}

@@ -1,0 +1,121 @@
+package orders
+
+import (
+	"iter"
+	"math/rand/v2"
+)
+
+// Kind is a record's part in the plan.
+type Kind int
+
+const (
+	// Original is the first record of an event.
+	Original Kind = iota
+	// Repeated is an exact copy right behind the original.
+	Repeated
+	// Republished is the same event in other bytes, later on.
+	Republished
+)
+
+// Header is a header of a record.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Record is a record to produce. Its bytes are not used again by the plan.
+type Record struct {
+	Kind    Kind
+	OrderID int64
+	Key     []byte
+	Value   []byte
+	Headers []Header
+}
+
+// republishWindow bounds how many originals later an event is republished, and with it the memory of a walk.
+const republishWindow = 1000
+
+// Records walks the plan from its beginning.
+func (p *Plan) Records() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		w := walk{plan: p, yield: yield, random: random(p.options.Seed, streamSchedule, 0)}
+		w.run()
+	}
+}
+
+// walk is one pass over a plan.
+type walk struct {
+	plan   *Plan
+	yield  func(Record) bool
+	random *rand.Rand
+	// due[i % republishWindow] are the orders to republish once order i is out.
+	due   [republishWindow][]int
+	twins int
+}
+
+func (w *walk) run() {
+	unique := w.plan.expected.Unique
+	repeats := quota{left: w.plan.expected.Repeated, over: unique}
+	republishes := quota{left: w.plan.expected.Republished, over: unique}
+
+	for i := range unique {
+		r := w.plan.original(i)
+		if !w.yield(r) {
+			return
+		}
+
+		for range repeats.next(w.random) {
+			twin := r
+			twin.Kind = Repeated
+
+			if !w.yield(twin) {
+				return
+			}
+		}
+
+		for range republishes.next(w.random) {
+			// Before the next turn of the ring, and before the end of the plan.
+			delay := min(1+w.random.IntN(republishWindow-1), unique-1-i)
+			slot := (i + delay) % republishWindow
+			w.due[slot] = append(w.due[slot], i)
+		}
+
+		if !w.republish(i % republishWindow) {
+			return
+		}
+	}
+}
+
+// republish sends what is due in a slot and empties it.
+func (w *walk) republish(slot int) bool {
+	for _, i := range w.due[slot] {
+		w.twins++
+
+		if !w.yield(w.plan.twin(i, w.twins)) {
+			return false
+		}
+	}
+
+	w.due[slot] = w.due[slot][:0]
+
+	return true
+}
+
+// quota spreads a number of duplicates over a number of orders at random, and comes out even (selection sampling: the chance is what
+// is left to give over what is left to get).
+type quota struct {
+	left, over int
+}
+
+// next is the number for the next order.
+func (q *quota) next(r *rand.Rand) int {
+	n := q.left / q.over
+	if r.IntN(q.over) < q.left%q.over {
+		n++
+	}
+
+	q.left -= n
+	q.over--
+
+	return n
+}
