@@ -31,6 +31,7 @@ type App struct {
 	worker    *domain.Worker
 	consumer  *kafka.Consumer
 	admin     *admin.Server
+	listening bool
 }
 
 // New builds every part in one straight line. It connects to nobody.
@@ -92,11 +93,16 @@ func Serve(ctx context.Context, s Settings, p Process) error {
 	return a.Run(ctx)
 }
 
-// Listen binds the admin address, so that it is known before anything runs.
+// Listen binds the admin address, so that it is known before anything runs. Run
+// does so itself where it was not done before.
 func (a *App) Listen(ctx context.Context) (addr string, err error) {
+	if a.listening {
+		return a.admin.Addr(), nil
+	}
 	if err := a.admin.Listen(ctx); err != nil {
 		return "", err
 	}
+	a.listening = true
 	return a.admin.Addr(), nil
 }
 

@@ -44,9 +44,16 @@ type server struct {
 
 var shared server //nolint:gochecknoglobals // one server for all tests of a binary
 
-// Main runs the tests of a package and stops the private server, if there was one.
-func Main(m *testing.M) {
+// Main runs the tests of a package, and stops what they shared: first what the
+// package names, then the private server, if there was one.
+func Main(m *testing.M, stops ...func() error) {
 	code := m.Run()
+	for _, stop := range stops {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
 	if shared.own != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
