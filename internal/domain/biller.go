@@ -202,13 +202,18 @@ func (it *item) lookAgain(facts Facts) {
 
 // charge calls the provider for every event that may be sent, concurrently.
 func (b *Biller) charge(stop, work context.Context, pass Pass, batch *batch) {
-	ctx, cancel := context.WithTimeout(work, b.policy.ChargeBudget)
-	defer cancel()
 	var calls sync.WaitGroup
 	for _, it := range batch.charging() {
-		calls.Go(func() { it.answer = b.caller.call(stop, ctx, pass, it.event.Request()) })
+		calls.Go(func() { it.answer = b.call(stop, work, pass, &it.event, it.opened) })
 	}
 	calls.Wait()
+}
+
+// call sends the charge of a leased intent, within its budget.
+func (b *Biller) call(stop, work context.Context, pass Pass, e *Event, in *Intent) Answer {
+	ctx, cancel := context.WithTimeout(work, b.policy.budget(in, b.clock.Now()))
+	defer cancel()
+	return b.caller.call(stop, ctx, pass, e.Request())
 }
 
 // record writes what became of every record, in the order of the locks.

@@ -14,7 +14,7 @@ type Policy struct {
 	ChargeBudget  time.Duration // quick attempts of one charge
 	CommitMargin  time.Duration // from the last answer to the end of the commit
 	LockTimeout   time.Duration // longest wait of a claim for a twin
-	Lease         time.Duration // > ChargeBudget + CommitMargin
+	Lease         time.Duration // > ChargeBudget + CommitMargin; what it has more may pass between lease and call
 	QuickAttempts int           // most requests of one lease
 	MaxInFlight   int           // charges in flight in this process
 
@@ -49,6 +49,13 @@ func (p *Policy) expired(in *Intent, now time.Time) bool {
 // the time that a lease taken now would still be sending.
 func (p *Policy) keyTooOld(in *Intent, now time.Time) bool {
 	return in.MaybeSent && !now.Add(p.Lease).Before(in.FirstAttemptAt.Add(p.KeyTTL))
+}
+
+// budget is how long the holder of a lease may send: a charge budget, and never
+// so long that the last answer could not be recorded under the lease. Whoever
+// takes the intent over must not meet a sender.
+func (p *Policy) budget(in *Intent, now time.Time) time.Duration {
+	return min(p.ChargeBudget, in.LeaseUntil.Sub(now)-p.CommitMargin)
 }
 
 // transactionBound is the longest that the main transaction of a batch may last.

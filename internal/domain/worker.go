@@ -111,6 +111,9 @@ func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err e
 		if due, err = tx.Due(ctx, w.policy.Group, r.now); err != nil || due == nil {
 			return err
 		}
+		if due.State == Calling {
+			due.MaybeSent = true // its owner had the time to send
+		}
 		// An event that was accepted once stays so, whatever is required of new ones.
 		event, err := Decoder{}.Decode(&due.Record)
 		if err != nil {
@@ -141,9 +144,6 @@ func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err e
 func (w *Worker) prepare(r *ruling, event *Event, in *Intent, facts Facts) bool {
 	request := event.Request()
 	holder, held := facts.Holders[in.OrderID]
-	if in.State == Calling {
-		in.MaybeSent = true // its owner had the time to send
-	}
 	switch {
 	case in.State == Answered:
 		s := situation{event: event, intent: in, claims: true}
@@ -198,9 +198,7 @@ func (w *Worker) work(stop context.Context, j *job) {
 		return
 	}
 	if err == nil {
-		budget, done := context.WithTimeout(ctx, w.policy.ChargeBudget)
-		answer = w.caller.call(stop, budget, j.pass, j.event.Request())
-		done()
+		answer = w.call(stop, ctx, j.pass, &j.event, &j.intent)
 	}
 	w.settleWithin(ctx, j, answer)
 }

@@ -1,0 +1,208 @@
+package protocol_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"example.com/billing/internal/domain"
+)
+
+// point is a place between the use case and the store where a test may step in.
+type point string
+
+const (
+	mainLooked    point = "main transaction has looked"
+	mainLocked    point = "main transaction has locked intents"
+	mainWrites    point = "main transaction writes"
+	mainCommits   point = "main transaction commits"
+	mainCommitted point = "main transaction has committed"
+	openBegins    point = "intents are committed aside"
+	openEnds      point = "intents stand"
+	takeLooked    point = "worker has looked, and not leased"
+	sideBegins    point = "side transaction begins"
+	sideLooked    point = "side transaction has looked"
+	sideCommits   point = "side transaction commits"
+	sideCommitted point = "side transaction has committed"
+)
+
+var errLost = errors.New("lost by the test")
+
+// seam is a store that tests step into: a hook may wait, look at the database,
+// move the clock, run another instance, or return an error, which loses what was
+// under way.
+type seam struct {
+	inner domain.Book
+	idle  chan struct{} // signalled when the worker finds nothing due
+
+	mu    sync.Mutex
+	hooks map[point][]func() error
+	trace []point
+	dead  bool
+}
+
+func newSeam(inner domain.Book) *seam {
+	return &seam{inner: inner, idle: make(chan struct{}, 1), hooks: map[point][]func() error{}}
+}
+
+// once runs hook when the point is reached the next time. Several hooks of a
+// point are used up in turn.
+func (s *seam) once(p point, hook func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hooks[p] = append(s.hooks[p], hook)
+}
+
+// pauseAt makes the instance wait at the point: reached is closed when it does,
+// and closing release lets it go on.
+func (s *seam) pauseAt(p point) (reached, release chan struct{}) {
+	reached, release = make(chan struct{}), make(chan struct{})
+	s.once(p, func() error {
+		close(reached)
+		select {
+		case <-release:
+			return nil
+		case <-time.After(patience):
+			return errors.New("never released")
+		}
+	})
+	return reached, release
+}
+
+// kill ends the process: its open transaction is lost and it reaches the
+// database no more.
+func (s *seam) kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = true
+	return errLost
+}
+
+func (s *seam) reach(p point) error {
+	s.mu.Lock()
+	s.trace = append(s.trace, p)
+	if s.dead {
+		s.mu.Unlock()
+		return errLost
+	}
+	var hook func() error
+	if waiting := s.hooks[p]; len(waiting) > 0 {
+		hook, s.hooks[p] = waiting[0], waiting[1:]
+	}
+	s.mu.Unlock()
+	if hook == nil {
+		return nil
+	}
+	return hook()
+}
+
+// reached returns the points passed so far.
+func (s *seam) reached() []point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.trace)
+}
+
+func (s *seam) forgetIdle() {
+	select {
+	case <-s.idle:
+	default:
+	}
+}
+
+func (s *seam) Transact(ctx context.Context, fn func(domain.Tx) error) error {
+	err := s.inner.Transact(ctx, func(tx domain.Tx) error {
+		if err := fn(&seamTx{Tx: tx, seam: s}); err != nil {
+			return err
+		}
+		return s.reach(mainCommits)
+	})
+	if err == nil {
+		err = s.reach(mainCommitted)
+	}
+	return err
+}
+
+func (s *seam) Aside(ctx context.Context, fn func(domain.Tx) error) error {
+	if err := s.reach(sideBegins); err != nil {
+		return err
+	}
+	err := s.inner.Aside(ctx, func(tx domain.Tx) error {
+		if err := fn(&seamTx{Tx: tx, seam: s, side: true}); err != nil {
+			return err
+		}
+		return s.reach(sideCommits)
+	})
+	if err == nil {
+		err = s.reach(sideCommitted)
+	}
+	return err
+}
+
+func (s *seam) Open(ctx context.Context, intents []domain.Intent) (map[uuid.UUID]bool, error) {
+	if err := s.reach(openBegins); err != nil {
+		return nil, err
+	}
+	opened, err := s.inner.Open(ctx, intents)
+	if err == nil {
+		err = s.reach(openEnds)
+	}
+	return opened, err
+}
+
+// seamTx is one transaction of a seam.
+type seamTx struct {
+	domain.Tx
+	seam *seam
+	side bool
+	take bool // the worker's: it has asked for a due intent
+}
+
+func (t *seamTx) Due(ctx context.Context, group string, now time.Time) (*domain.Intent, error) {
+	t.take = true
+	in, err := t.Tx.Due(ctx, group, now)
+	if in == nil {
+		select {
+		case t.seam.idle <- struct{}{}:
+		default:
+		}
+	}
+	return in, err
+}
+
+func (t *seamTx) Look(ctx context.Context, subjects []domain.Subject) (domain.Facts, error) {
+	facts, err := t.Tx.Look(ctx, subjects)
+	if err != nil {
+		return facts, err
+	}
+	switch {
+	case t.take:
+		err = t.seam.reach(takeLooked)
+	case t.side:
+		err = t.seam.reach(sideLooked)
+	default:
+		err = t.seam.reach(mainLooked)
+	}
+	return facts, err
+}
+
+func (t *seamTx) Lock(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*domain.Intent, error) {
+	intents, err := t.Tx.Lock(ctx, ids)
+	if err == nil && !t.side {
+		err = t.seam.reach(mainLocked)
+	}
+	return intents, err
+}
+
+func (t *seamTx) Write(ctx context.Context, w domain.Writes) error {
+	if !t.side {
+		if err := t.seam.reach(mainWrites); err != nil {
+			return err
+		}
+	}
+	return t.Tx.Write(ctx, w)
+}
