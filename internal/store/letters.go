@@ -89,31 +89,44 @@ func (t tx) Park(ctx context.Context, letters []domain.Letter) (map[domain.Coord
 		if err != nil {
 			return nil, err
 		}
-		conflict := clause.OnConflict{
+		result := t.db.WithContext(ctx).Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "topic"}, {Name: "partition"}, {Name: "offset"}},
-			DoNothing: !letters[i].Reopens,
-		}
-		if letters[i].Reopens {
-			conflict.DoUpdates = clause.AssignmentColumns([]string{"reason", "detail", "state", "updated_at"})
-		}
-		result := t.db.WithContext(ctx).Clauses(conflict).Create(&row)
-		if result.Error != nil {
+			DoNothing: true,
+		}).Create(&row)
+		switch {
+		case result.Error != nil:
 			return nil, fmt.Errorf("insert dead_letter: %w", result.Error)
-		}
-		if result.RowsAffected == 1 {
+		case result.RowsAffected == 1:
 			fresh[letters[i].Record.Coordinates] = true
+		case letters[i].Reopens:
+			if err := t.reopen(ctx, &row); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return fresh, nil
 }
 
-// Resolve implements [domain.Tx].
+// reopen gives the letter that stands at the row's coordinates the row's reason.
+// An upsert could not tell it from a new one: it affects one row either way.
+func (t tx) reopen(ctx context.Context, row *deadLetter) error {
+	err := t.db.WithContext(ctx).Model(&deadLetter{}).
+		Where(`topic = ? AND partition = ? AND "offset" = ?`, row.Topic, row.Partition, row.Offset).
+		Updates(map[string]any{"reason": row.Reason, "detail": row.Detail, "state": row.State, "updated_at": row.UpdatedAt}).Error
+	if err != nil {
+		return fmt.Errorf("reopen dead_letter: %w", err)
+	}
+	return nil
+}
+
+// Resolve implements [domain.Tx]. A letter about another record that gives the
+// event's id another meaning stays open: the event's own end says nothing about it.
 func (t tx) Resolve(ctx context.Context, ids []uuid.UUID, now time.Time) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	err := t.db.WithContext(ctx).Model(&deadLetter{}).
-		Where("event_id = ANY(?) AND state IN ('open', 'replayed')", uuids(ids)).
+		Where("event_id = ANY(?) AND state IN ('open', 'replayed') AND reason <> ?", uuids(ids), string(domain.ReasonConflictingPayload)).
 		Updates(map[string]any{"state": string(domain.LetterResolved), "updated_at": now}).Error
 	if err != nil {
 		return fmt.Errorf("update dead_letter: %w", err)
