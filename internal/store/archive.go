@@ -63,7 +63,8 @@ func claimOf(db *gorm.DB, group string, story *domain.EventStory) error {
 // Charges implements [domain.Archive].
 func (s *Store) Charges(ctx context.Context, f domain.ChargeFilter) (domain.Page[domain.Charge], error) {
 	var page domain.Page[domain.Charge]
-	q := s.archive.WithContext(ctx).Order("settled_at DESC, event_id DESC").Limit(f.Limit + 1)
+	limit := pageLimit(f.Limit)
+	q := s.archive.WithContext(ctx).Order("settled_at DESC, event_id DESC").Limit(limit + 1)
 	if f.OrderID != 0 {
 		q = q.Where("order_id = ?", f.OrderID)
 	}
@@ -82,7 +83,7 @@ func (s *Store) Charges(ctx context.Context, f domain.ChargeFilter) (domain.Page
 		return page, fmt.Errorf("read charge: %w", err)
 	}
 	for i := range rows {
-		if i == f.Limit {
+		if i == limit {
 			page.Next = chargeCursor(&rows[i-1])
 			break
 		}
@@ -98,7 +99,8 @@ func (s *Store) Charges(ctx context.Context, f domain.ChargeFilter) (domain.Page
 // Letters implements [domain.Archive].
 func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page[domain.Letter], error) {
 	var page domain.Page[domain.Letter]
-	q := s.archive.WithContext(ctx).Omit("key", "value", "headers").Order("id DESC").Limit(f.Limit + 1)
+	limit := pageLimit(f.Limit)
+	q := s.archive.WithContext(ctx).Omit("key", "value", "headers").Order("id DESC").Limit(limit + 1)
 	if f.Reason != "" {
 		q = q.Where("reason = ?", string(f.Reason))
 	}
@@ -110,7 +112,7 @@ func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page
 	}
 	if f.Cursor != "" {
 		below, err := strconv.ParseInt(f.Cursor, 10, 64)
-		if err != nil {
+		if err != nil || below < 1 || strconv.FormatInt(below, 10) != f.Cursor {
 			return page, domain.ErrCursor
 		}
 		q = q.Where("id < ?", below)
@@ -119,9 +121,9 @@ func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page
 	if err := q.Find(&rows).Error; err != nil {
 		return page, fmt.Errorf("read dead_letter: %w", err)
 	}
-	if len(rows) > f.Limit {
-		rows = rows[:f.Limit]
-		page.Next = strconv.FormatInt(rows[f.Limit-1].ID, 10)
+	if len(rows) > limit {
+		rows = rows[:limit]
+		page.Next = strconv.FormatInt(rows[limit-1].ID, 10)
 	}
 	var err error
 	page.Items, err = lettersOf(rows)
@@ -151,6 +153,14 @@ func lettersOf(rows []deadLetter) ([]domain.Letter, error) {
 		letters[i] = l
 	}
 	return letters, nil
+}
+
+// pageLimit bounds a page, whatever was asked for.
+func pageLimit(asked int) int {
+	if asked < 1 {
+		return domain.DefaultPageLimit
+	}
+	return min(asked, domain.MaxPageLimit)
 }
 
 // chargeCursor points behind a charge in the list's order.

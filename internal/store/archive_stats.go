@@ -109,13 +109,14 @@ func addOpen(db *gorm.DB, group string, partitions partitionMap) error {
 	return nil
 }
 
-// describeTable reads the planner's estimate over the leaves of processed_event.
+// describeTable reads the planner's estimate over the leaves of processed_event:
+// -1 when it has none of any of them.
 func describeTable(db *gorm.DB) (domain.ProcessedEventTable, error) {
 	var row struct {
 		Rows       int64
 		Partitions int
 	}
-	err := db.Raw(`SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint AS rows, count(*) AS partitions
+	err := db.Raw(`SELECT coalesce(sum(c.reltuples) FILTER (WHERE c.reltuples >= 0), -1)::bigint AS rows, count(*) AS partitions
 		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = 'processed_event'::regclass`).Scan(&row).Error
 	if err != nil {
