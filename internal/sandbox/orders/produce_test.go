@@ -147,7 +147,8 @@ func TestARefusedRecordEndsTheRun(t *testing.T) {
 	b := startBroker(t)
 	b.Cluster().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.TopicAuthorizationFailed, Count: -1})
 
-	acknowledged, err := orders.Produce(t.Context(), b.Addrs(), topic, generate(t, 100_000, orders.Options{}), orders.ProduceOptions{})
+	// To the end it would take 17 minutes.
+	acknowledged, err := orders.Produce(t.Context(), b.Addrs(), topic, generate(t, 100_000, orders.Options{}), orders.ProduceOptions{Rate: 100})
 	require.ErrorIs(t, err, kerr.TopicAuthorizationFailed)
 	require.Zero(t, acknowledged)
 }
