@@ -51,17 +51,22 @@ func NewMigrator(url string, log *slog.Logger) (*Migrator, error) {
 	return &Migrator{p}, nil
 }
 
-// Up applies what is missing and returns it.
+// Up applies what is missing and returns it: on an error, too, what was applied
+// before it.
 func (m *Migrator) Up(ctx context.Context) ([]MigrationStatus, error) {
 	results, err := m.provider.Up(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("migrate up: %w", err)
+		var partial *goose.PartialError
+		if errors.As(err, &partial) {
+			results = partial.Applied
+		}
+		err = fmt.Errorf("migrate up: %w", err)
 	}
 	applied := make([]MigrationStatus, len(results))
 	for i, r := range results {
 		applied[i] = MigrationStatus{Version: r.Source.Version, Name: r.Source.Path}
 	}
-	return applied, nil
+	return applied, err
 }
 
 // Down takes the newest migration back and returns it; false when there is none.

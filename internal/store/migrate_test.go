@@ -1,0 +1,149 @@
+package store_test
+
+import (
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/store"
+	"example.com/billing/internal/store/storetest"
+	"example.com/billing/migrations"
+)
+
+const tables = `SELECT coalesce(string_agg(relname, ' ' ORDER BY relname), '') FROM pg_class
+	WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'goose_db_version'`
+
+func migrator(t *testing.T, databaseURL string) *store.Migrator {
+	t.Helper()
+	m, err := store.NewMigrator(databaseURL, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+// steps is the number of migrations that the binary carries.
+func steps(t *testing.T) int {
+	t.Helper()
+	files, err := fs.Glob(migrations.FS, "*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return len(files)
+}
+
+func applied(t *testing.T, m *store.Migrator) (n int) {
+	t.Helper()
+	all, err := m.Status(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, steps(t), "every migration is listed, applied or not")
+	for i, s := range all {
+		require.Equal(t, int64(i+1), s.Version)
+		require.NotEmpty(t, s.Name)
+		if !s.AppliedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func TestTheSchemaGoesUpAndDownAndUpAgain(t *testing.T) {
+	t.Parallel()
+	databaseURL := storetest.Empty(t)
+	conn, m := storetest.Conn(t, databaseURL), migrator(t, databaseURL)
+	require.Zero(t, applied(t, m))
+	up := func() {
+		done, err := m.Up(t.Context())
+		require.NoError(t, err)
+		require.Len(t, done, steps(t))
+		require.Equal(t, steps(t), applied(t, m))
+		require.Equal(t, "charge charge_intent dead_letter dedup_stat processed_event processed_event_default", value[string](t, conn, tables))
+		done, err = m.Up(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, done, "there is nothing more to do")
+	}
+	up()
+	for left := steps(t); left > 0; left-- {
+		taken, some, err := m.Down(t.Context())
+		require.NoError(t, err)
+		require.True(t, some)
+		require.Equal(t, int64(left), taken.Version)
+		require.Equal(t, left-1, applied(t, m))
+	}
+	require.Empty(t, value[string](t, conn, tables), "down leaves nothing behind")
+	_, some, err := m.Down(t.Context())
+	require.NoError(t, err)
+	require.False(t, some)
+	up()
+}
+
+// Every instance of a deploy may migrate on its start.
+func TestFourInstancesMigrateAtOnceAndEachStepIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	databaseURL := storetest.Empty(t)
+	start, results := make(chan struct{}), make(chan int, 4)
+	errs := make(chan error, 4)
+	var all sync.WaitGroup
+	for range 4 {
+		m := migrator(t, databaseURL)
+		all.Go(func() {
+			<-start
+			done, err := m.Up(t.Context())
+			results <- len(done)
+			errs <- err
+		})
+	}
+	close(start)
+	all.Wait()
+	var sum int
+	for range 4 {
+		require.NoError(t, <-errs)
+		sum += <-results
+	}
+	require.Equal(t, steps(t), sum)
+}
+
+func TestAMigrationThatFailsIsAnErrorAndLeavesItsStepUndone(t *testing.T) {
+	t.Parallel()
+	databaseURL := storetest.Empty(t)
+	conn, m := storetest.Conn(t, databaseURL), migrator(t, databaseURL)
+	execute(t, conn, `CREATE TABLE charge_intent (somebody_elses int)`)
+	done, err := m.Up(t.Context())
+	require.Equal(t, "42P07", stateOf(err))
+	require.Len(t, done, 2, "it says what was applied before")
+	require.Equal(t, 2, applied(t, m))
+	execute(t, conn, `DROP TABLE charge_intent`)
+	done, err = m.Up(t.Context())
+	require.NoError(t, err)
+	require.Len(t, done, steps(t)-2, "it goes on where it stopped")
+}
+
+// The indexes that correctness rests on, by what they say rather than by name.
+func TestTheSchemaHoldsTheUniqueKeysOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	conn := storetest.Conn(t, storetest.URL(t))
+	rows, err := conn.Query(t.Context(), `SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexdef LIKE 'CREATE UNIQUE%'`)
+	require.NoError(t, err)
+	defs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	for _, want := range []string{
+		"ON ONLY public.processed_event USING btree (event_id, consumer_group)",
+		"ON public.charge USING btree (event_id)",
+		"ON public.charge USING btree (order_id) WHERE claims_order",
+		"ON public.charge_intent USING btree (event_id)",
+		"ON public.charge_intent USING btree (order_id) WHERE (state = ANY (ARRAY['calling'::text, 'unknown'::text, 'answered'::text, 'parked'::text]))",
+		`ON public.dead_letter USING btree (topic, partition, "offset")`,
+		"ON public.dedup_stat USING btree (consumer_group, topic, partition, minute)",
+	} {
+		var n int
+		for _, def := range defs {
+			if strings.HasSuffix(def, want) {
+				n++
+			}
+		}
+		require.Equal(t, 1, n, "%s among %q", want, defs)
+	}
+}
