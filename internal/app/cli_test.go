@@ -1,0 +1,143 @@
+package app_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/app"
+	"example.com/billing/internal/store/storetest"
+)
+
+// command runs billing as a process would, and returns what it said.
+func command(t *testing.T, environ []string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = app.Main(t.Context(), app.Process{Args: args, Environ: environ, Out: &stdout, Err: &stderr, Version: "v-test"})
+	return code, stdout.String(), stderr.String()
+}
+
+func required() []string {
+	return []string{"KAFKA_BROKERS=localhost:9092", "DATABASE_URL=postgres://localhost/billing", "PAYMENT_URL=http://localhost:1"}
+}
+
+func TestWrongConfigurationIsToldAllAtOnce(t *testing.T) {
+	t.Parallel()
+	code, _, errs := command(t, []string{
+		"KAFKA_BROKERS=nowhere", "DATABASE_URL=ftp://user:hidden@x", "CHARGE_BUDGET=soon", "MAX_IN_FLIGHT=0",
+		"RETRY_HORIZON=30h", "OFFSET_STORE=postgres", "LOG_LEVEL=loud", "ADMIN_TOKEN_FILE=/does/not/exist",
+		"DATABASE_MAX_CONNS=5", "KAFKA_SECURITY_PROTOCOL=carrier-pigeon", "ADMIN_INSECURE=perhaps",
+	}, "serve")
+	require.Equal(t, 2, code)
+	for _, complaint := range []string{
+		"nowhere", "DATABASE_URL", "PAYMENT_URL is required", `CHARGE_BUDGET: "soon"`, "MAX_IN_FLIGHT must be above zero",
+		"RETRY_HORIZON (30h0m0s) < PAYMENT_KEY_TTL (24h0m0s) is violated", "OFFSET_STORE=postgres: keeping offsets in the database is not built yet",
+		"LOG_LEVEL=loud", "ADMIN_TOKEN_FILE", "DATABASE_MAX_CONNS (5) is violated", "carrier-pigeon", `ADMIN_INSECURE: "perhaps"`,
+	} {
+		require.Contains(t, errs, complaint)
+	}
+	require.NotContains(t, errs, "hidden")
+}
+
+func TestAValueWhoseFeatureIsNotBuiltYetRefusesToStart(t *testing.T) {
+	t.Parallel()
+	for _, v := range []string{
+		"OFFSET_STORE=postgres", "PAYMENT_LOOKUP=true", "RETENTION_MODE=delete",
+		"KAFKA_DLQ_TOPIC=elsewhere", "KAFKA_EVENTS_TOPIC=elsewhere",
+	} {
+		code, _, errs := command(t, append(required(), v), "serve")
+		require.Equal(t, 2, code, v)
+		require.Contains(t, errs, v)
+		require.Contains(t, errs, "not built yet")
+	}
+}
+
+func TestEveryInequalityIsProvenAtTheStart(t *testing.T) {
+	t.Parallel()
+	for name, v := range map[string][]string{
+		"one whole attempt":         {"PAYMENT_TIMEOUT=13s"},
+		"charge in flight":          {"SHUTDOWN_TIMEOUT=15s"},
+		"does not cost":             {"CHARGE_BUDGET=5m", "SHUTDOWN_TIMEOUT=20m"},
+		"after the provider forgot": {"RETRY_HORIZON=24h"},
+		"as long as it is retried":  {"DEDUP_RETENTION=20h"},
+		"another's connection":      {"MAX_TRANSACTIONS=15"},
+	} {
+		code, _, errs := command(t, append(required(), v...), "serve")
+		require.Equal(t, 2, code, name)
+		require.Contains(t, errs, "is violated")
+		require.Contains(t, errs, name)
+	}
+	s, err := app.Load(required())
+	require.NoError(t, err)
+	for _, i := range s.Inequalities() {
+		require.True(t, i.Holds(), i.String())
+	}
+}
+
+func TestASecretMayComeFromAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("from-a-file\n"), 0o600))
+	s, err := app.Load(append(required(), "PAYMENT_API_KEY_FILE="+file))
+	require.NoError(t, err)
+	require.Equal(t, "from-a-file", s.Payment.APIKey)
+
+	_, err = app.Load(append(required(), "PAYMENT_API_KEY=a", "PAYMENT_API_KEY_FILE="+file))
+	require.ErrorContains(t, err, "both set")
+}
+
+func TestAnEmptyTopicSaysNotPublished(t *testing.T) {
+	t.Parallel()
+	s, err := app.Load(append(required(), "KAFKA_DLQ_TOPIC=", "KAFKA_EVENTS_TOPIC="))
+	require.NoError(t, err)
+	require.Empty(t, s.Kafka.DLQTopic)
+	require.Empty(t, s.Kafka.EventsTopic)
+}
+
+func TestUsageErrorsExitWith2(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"nonsense"}, {"serve", "now"}, {"serve", "--fast"}, {"migrate"}, {"migrate", "sideways"}, {"health", "x"}} {
+		code, _, errs := command(t, required(), args...)
+		require.Equal(t, 2, code, "%v: %s", args, errs)
+		require.NotEmpty(t, errs)
+	}
+	code, out, _ := command(t, nil, "version")
+	require.Zero(t, code)
+	require.Contains(t, out, "billing v-test go1.")
+	code, out, _ = command(t, nil, "--help")
+	require.Zero(t, code)
+	require.Contains(t, out, "migrate")
+}
+
+func TestHealthFailsWhereNobodyListens(t *testing.T) {
+	t.Parallel()
+	code, _, errs := command(t, []string{"ADMIN_ADDR=127.0.0.1:1"}, "health")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "127.0.0.1:1")
+}
+
+func TestMigrateGoesUpDownAndTellsWhereItIs(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DATABASE_URL=" + storetest.Empty(t)}
+	code, out, _ := command(t, environ, "migrate", "status")
+	require.Zero(t, code)
+	require.Contains(t, out, "pending")
+	code, out, _ = command(t, environ, "migrate", "up")
+	require.Zero(t, code)
+	require.Contains(t, out, "applied 00001_processed_event.sql")
+	code, out, _ = command(t, environ, "migrate", "up")
+	require.Zero(t, code)
+	require.Contains(t, out, "nothing to apply")
+	code, out, _ = command(t, environ, "migrate", "status")
+	require.Zero(t, code)
+	require.NotContains(t, out, "pending")
+	code, out, _ = command(t, environ, "migrate", "down")
+	require.Zero(t, code)
+	require.Contains(t, out, "took back 00005_dedup_stat.sql")
+	code, _, errs := command(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/x?connect_timeout=1"}, "migrate", "up")
+	require.Equal(t, 1, code)
+	require.NotEmpty(t, errs)
+}
