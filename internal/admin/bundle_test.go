@@ -60,7 +60,7 @@ func (j *journal) lines(t *testing.T, message string) []map[string]any {
 	for line := range strings.Lines(j.String()) {
 		var parsed map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &parsed))
-		if strings.Contains(parsed["msg"].(string), message) {
+		if strings.Contains(as[string](t, parsed["msg"]), message) {
 			lines = append(lines, parsed)
 		}
 	}
@@ -136,9 +136,7 @@ func (b *bundle) show(t *testing.T, target string) map[string]any {
 	got := b.get(t, target)
 	require.Equal(t, http.StatusOK, got.Code, got.Body.String())
 	require.Equal(t, "application/json", got.Header().Get("Content-Type"))
-	body, ok := decode(t, got).(map[string]any)
-	require.True(t, ok)
-	return body
+	return as[map[string]any](t, decode(t, got))
 }
 
 // refused asks for what is a problem, and returns it.
@@ -152,13 +150,26 @@ func (b *bundle) refused(t *testing.T, target string, status int) map[string]any
 func asProblem(t *testing.T, got *httptest.ResponseRecorder) map[string]any {
 	t.Helper()
 	require.Equal(t, "application/problem+json", got.Header().Get("Content-Type"))
-	body, ok := decode(t, got).(map[string]any)
-	require.True(t, ok)
+	body := as[map[string]any](t, decode(t, got))
 	require.Equal(t, "about:blank", body["type"])
 	require.EqualValues(t, got.Code, body["status"])
 	require.Equal(t, http.StatusText(got.Code), body["title"])
 	require.NotEmpty(t, body["detail"])
 	return body
+}
+
+// as returns a value that is of a type.
+func as[T any](t *testing.T, value any) T {
+	t.Helper()
+	typed, ok := value.(T)
+	require.True(t, ok, "%T", value)
+	return typed
+}
+
+// items returns the items of a list that is asked for.
+func (b *bundle) items(t *testing.T, target string) []any {
+	t.Helper()
+	return as[[]any](t, b.show(t, target)["items"])
 }
 
 // theCharge returns the charge number n of the tests, one a minute.

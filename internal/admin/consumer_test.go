@@ -62,8 +62,7 @@ func TestWhatTheConsumerDoesNotKnowIsNull(t *testing.T) {
 	require.Nil(t, got["lag"], "a sum over what is unknown is unknown")
 	require.Equal(t, false, got["paused"])
 	require.Equal(t, []any{}, got["pauses"])
-	unknown, ok := got["assignment"].([]any)[1].(map[string]any)
-	require.True(t, ok)
+	unknown := as[map[string]any](t, as[[]any](t, got["assignment"])[1])
 	for _, member := range []string{"next_offset", "committed_offset", "high_watermark", "lag"} {
 		require.Nil(t, unknown[member], member)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -147,9 +148,7 @@ func declared(value any, schema *openapi3.Schema, path string) error {
 }
 
 func collect(schema *openapi3.Schema, into openapi3.Schemas) {
-	for name, property := range schema.Properties {
-		into[name] = property
-	}
+	maps.Copy(into, schema.Properties)
 	for _, part := range schema.AllOf {
 		collect(part.Value, into)
 	}

@@ -37,12 +37,11 @@ func withChecks(t *testing.T, checks ...admin.Check) *bundle {
 func (b *bundle) components(t *testing.T, path string) (code int, status any, byName map[string]map[string]any) {
 	t.Helper()
 	got := b.ask(t, http.MethodGet, path, "")
-	body, ok := decode(t, got).(map[string]any)
-	require.True(t, ok)
+	body := as[map[string]any](t, decode(t, got))
 	byName = map[string]map[string]any{}
-	for _, c := range body["components"].([]any) {
-		component := c.(map[string]any)
-		byName[component["name"].(string)] = component
+	for _, c := range as[[]any](t, body["components"]) {
+		component := as[map[string]any](t, c)
+		byName[as[string](t, component["name"])] = component
 	}
 	return got.Code, body["status"], byName
 }

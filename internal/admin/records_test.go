@@ -19,8 +19,7 @@ func TestAChargeIsShownInFull(t *testing.T) {
 		c.Status, c.ProviderChargeID, c.DeclineCode, c.ClaimsOrder = domain.ChargeDeclined, "", "insufficient_funds", false
 		c.SettledAt = c.SettledAt.In(time.FixedZone("somewhere", -3600))
 	})}
-	items, ok := b.show(t, "/api/v1/charges")["items"].([]any)
-	require.True(t, ok)
+	items := b.items(t, "/api/v1/charges")
 	require.Equal(t, []any{
 		map[string]any{
 			"event_id": "0195500a-7c00-7000-8000-000000000002", "order_id": 2., "customer_id": 777666555.,
@@ -90,18 +89,17 @@ func TestPagesFollowEachOtherToTheEnd(t *testing.T) {
 				target, expected := path+"?"+query, float64(count)
 				for i, size := range sizes {
 					page := b.show(t, target)
-					items, ok := page["items"].([]any)
-					require.True(t, ok)
+					items := as[[]any](t, page["items"])
 					require.Len(t, items, size)
 					for _, item := range items { // newest first, none missing, none twice
-						require.InDelta(t, expected, item.(map[string]any)[key], 0)
+						require.InDelta(t, expected, as[map[string]any](t, item)[key], 0)
 						expected--
 					}
 					if i == len(sizes)-1 {
 						require.Nil(t, page["next"])
 						return
 					}
-					target = path + "?" + strings.TrimSuffix(query, "cursor=") + "&cursor=" + page["next"].(string)
+					target = path + "?" + strings.TrimSuffix(query, "cursor=") + "&cursor=" + as[string](t, page["next"])
 				}
 			})
 		}
@@ -136,30 +134,29 @@ func TestListsAreFiltered(t *testing.T) {
 		theLetter(3, func(l *domain.Letter) { l.Reason, l.EventID, l.OrderID = domain.ReasonOrderConflict, theID(3), 3 }),
 	}
 	for target, want := range map[string][]float64{
-		"charges":                                                    {2, 2, 1},
-		"charges?orderId=2":                                          {2, 2},
-		"charges?orderId=2&status=captured":                          {2},
-		"charges?status=declined":                                    {2},
-		"charges?status=discarded":                                   {},
-		"dead-letters":                                               {3, 2, 1},
-		"dead-letters?state=discarded":                               {2},
-		"dead-letters?reason=invalid_json":                           {2, 1},
-		"dead-letters?eventId=" + theID(3).String():                  {3},
-		"dead-letters?eventId=" + strings.ToUpper(theID(3).String()): {3},
-		"dead-letters?reason=order_conflict&state=open":              {3},
-		"dead-letters?reason=invalid_json&state=open&limit=1":        {1},
+		"charges":                           {2, 2, 1},
+		"charges?orderId=2":                 {2, 2},
+		"charges?orderId=2&status=captured": {2},
+		"charges?status=declined":           {2},
+		"charges?status=discarded":          {},
+		"dead-letters":                      {3, 2, 1},
+		"dead-letters?state=discarded":      {2},
+		"dead-letters?reason=invalid_json":  {2, 1},
+		"dead-letters?eventId=0195500a-7c00-7000-8000-000000000003": {3},
+		"dead-letters?eventId=0195500A-7C00-7000-8000-000000000003": {3},
+		"dead-letters?reason=order_conflict&state=open":             {3},
+		"dead-letters?reason=invalid_json&state=open&limit=1":       {1},
 	} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
-			items, ok := b.show(t, "/api/v1/"+target)["items"].([]any)
-			require.True(t, ok)
+			items := b.items(t, "/api/v1/"+target)
 			got := []float64{}
 			for _, item := range items {
 				key := "id"
 				if strings.HasPrefix(target, "charges") {
 					key = "order_id"
 				}
-				got = append(got, item.(map[string]any)[key].(float64))
+				got = append(got, as[float64](t, as[map[string]any](t, item)[key]))
 			}
 			require.Equal(t, want, got)
 		})
@@ -178,8 +175,7 @@ func TestADeadLetterIsShownWithItsBytes(t *testing.T) {
 		"group": testGroup, "source": map[string]any{"topic": "orders", "partition": 1., "offset": 7.},
 		"timestamp": "2026-03-01T11:00:30Z", "parked_at": "2026-03-01T12:00:30Z",
 	}
-	items, ok := b.show(t, "/api/v1/dead-letters")["items"].([]any)
-	require.True(t, ok)
+	items := b.items(t, "/api/v1/dead-letters")
 	require.Equal(t, []any{want}, items, "a list has no bytes")
 
 	want["key_base64"], want["value_base64"] = "AP8=", "eyJjdXN0b21lcklkIjo3Nzc2NjY1NTU="
@@ -299,8 +295,7 @@ func TestAnIntentThatWasNeverSentHasNoFirstAttempt(t *testing.T) {
 	b.archive.stories[theID(1)] = domain.EventStory{
 		EventID: theID(1), Intent: &domain.Intent{State: domain.Waiting, OrderID: 1, CreatedAt: noon, DueAt: noon},
 	}
-	intent, ok := b.show(t, "/api/v1/events/"+theID(1).String())["intent"].(map[string]any)
-	require.True(t, ok)
+	intent := as[map[string]any](t, b.show(t, "/api/v1/events/"+theID(1).String())["intent"])
 	require.Nil(t, intent["first_attempt_at"])
 	require.Nil(t, intent["last_error"])
 }

@@ -37,10 +37,11 @@ func (b *bundle) serve(t *testing.T) (url string, end func() error) {
 	return "http://" + b.server.Addr(), end
 }
 
-func fetch(t *testing.T, url string) (int, error) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	require.NoError(t, err)
+func fetch(ctx context.Context, url string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	got, err := client.Do(r)
 	if err != nil {
@@ -54,11 +55,11 @@ func TestServingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	url, end := b.serve(t)
-	code, err := fetch(t, url+"/livez")
+	code, err := fetch(t.Context(), url+"/livez")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
 	require.NoError(t, end())
-	_, err = fetch(t, url+"/livez")
+	_, err = fetch(t.Context(), url+"/livez")
 	require.Error(t, err)
 }
 
@@ -66,7 +67,7 @@ func TestServingEndsWithShutdown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	url, end := b.serve(t)
-	_, err := fetch(t, url+"/livez") // it serves
+	_, err := fetch(t.Context(), url+"/livez") // it serves
 	require.NoError(t, err)
 	require.NoError(t, b.server.Shutdown(t.Context()))
 	require.NoError(t, end())
@@ -89,14 +90,14 @@ func TestARequestInFlightIsFinished(t *testing.T) {
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		code, err := fetch(t, url+"/metrics")
+		code, err := fetch(t.Context(), url+"/metrics")
 		answers <- answer{code, err}
 	}()
 	<-entered
 	ended := make(chan error, 1)
 	go func() { ended <- end() }()
 	require.Eventually(t, func() bool { // it listens no more, so that the shutdown has begun
-		_, err := fetch(t, url+"/livez")
+		_, err := fetch(t.Context(), url+"/livez")
 		return err != nil
 	}, 5*time.Second, time.Millisecond)
 	close(release)
@@ -116,7 +117,7 @@ func TestARequestThatDoesNotEndIsCutOff(t *testing.T) {
 	url, _ := b.serve(t)
 	cut := make(chan error, 1)
 	go func() {
-		_, err := fetch(t, url+"/metrics")
+		_, err := fetch(t.Context(), url+"/metrics")
 		cut <- err
 	}()
 	<-entered

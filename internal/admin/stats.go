@@ -91,7 +91,7 @@ func viewCounters(w *domain.WindowStats) countersView {
 	return countersView{
 		Received: w.Received, Processed: w.Processed, Recovered: w.Recovered,
 		Duplicates: duplicatesView{
-			Total: w.Counters.Duplicates(), Redelivered: w.Redelivered,
+			Total: w.Duplicates(), Redelivered: w.Redelivered,
 			Republished: w.Republished, Conflicting: w.Conflicting,
 		},
 		Invalid: w.Invalid, Captured: w.Captured, Declined: w.Declined,

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -43,9 +44,7 @@ func TestStatisticsHaveTheFormThatOthersReadAndAddUp(t *testing.T) {
 		"unfinished": 3., "parked": 1., "non_v7": 3.,
 	}
 	partition := map[string]any{"topic": "orders", "partition": 1.}
-	for name, value := range want {
-		partition[name] = value
-	}
+	maps.Copy(partition, want)
 	want["partitions"] = []any{partition}
 	want["window"], want["since"] = "1h", "2026-03-01T11:00:00Z"
 	want["processed_event"] = map[string]any{

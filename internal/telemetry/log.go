@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 
 	"go.opentelemetry.io/otel/trace"
 )
@@ -76,6 +77,5 @@ func (h *traceHandler) WithGroup(name string) slog.Handler {
 }
 
 func (h *traceHandler) within(outer slog.Handler, add func(slog.Handler) slog.Handler) *traceHandler {
-	inner := append(h.inner[:len(h.inner):len(h.inner)], add)
-	return &traceHandler{Handler: add(h.Handler), outer: outer, inner: inner}
+	return &traceHandler{Handler: add(h.Handler), outer: outer, inner: slices.Concat(h.inner, []func(slog.Handler) slog.Handler{add})}
 }
