@@ -21,12 +21,12 @@ func TestMain(m *testing.M) {
 }
 
 // brokersUnderTest starts an embedded broker for the test.
-func brokersUnderTest(t *testing.T) []string {
+func brokersUnderTest(t testing.TB) []string {
 	t.Helper()
 	return fakeBroker(t).ListenAddrs()
 }
 
-func fakeBroker(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
+func fakeBroker(t testing.TB, options ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	cluster, err := kfake.NewCluster(append([]kfake.Opt{
 		kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond),

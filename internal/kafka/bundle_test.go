@@ -37,7 +37,7 @@ type testBundle struct {
 }
 
 // setup makes a topic of its own for the test.
-func setup(t *testing.T, brokers []string, partitions int32, settings map[string]string) *testBundle {
+func setup(t testing.TB, brokers []string, partitions int32, settings map[string]string) *testBundle {
 	t.Helper()
 	name := strings.NewReplacer("/", ".", "_", "-").Replace(t.Name())
 	name = fmt.Sprintf("%.150s-%d", name, time.Now().UnixNano())
@@ -66,7 +66,7 @@ func (b *testBundle) config() kafka.Config {
 }
 
 // produce writes records, as given, and waits for them.
-func (b *testBundle) produce(t *testing.T, records ...*kgo.Record) {
+func (b *testBundle) produce(t testing.TB, records ...*kgo.Record) {
 	t.Helper()
 	for _, record := range records {
 		record.Topic = b.topic
@@ -75,7 +75,7 @@ func (b *testBundle) produce(t *testing.T, records ...*kgo.Record) {
 }
 
 // fill writes n numbered records into a partition: values "from", "from+1", …
-func (b *testBundle) fill(t *testing.T, partition int32, from, n int) {
+func (b *testBundle) fill(t testing.TB, partition int32, from, n int) {
 	t.Helper()
 	records := make([]*kgo.Record, n)
 	for i := range records {
@@ -85,7 +85,7 @@ func (b *testBundle) fill(t *testing.T, partition int32, from, n int) {
 }
 
 // committed returns the group's committed offsets.
-func (b *testBundle) committed(t *testing.T) map[int32]int64 {
+func (b *testBundle) committed(t testing.TB) map[int32]int64 {
 	t.Helper()
 	found, err := b.admin.FetchOffsets(t.Context(), b.group)
 	if errors.Is(err, kerr.GroupIDNotFound) {
@@ -98,7 +98,7 @@ func (b *testBundle) committed(t *testing.T) map[int32]int64 {
 }
 
 // awaitCommitted waits until the group has committed exactly these offsets.
-func (b *testBundle) awaitCommitted(t *testing.T, want map[int32]int64) {
+func (b *testBundle) awaitCommitted(t testing.TB, want map[int32]int64) {
 	t.Helper()
 	require.EventuallyWithT(t, func(collect *assert.CollectT) {
 		assert.Equal(collect, want, b.committed(t))
@@ -112,12 +112,12 @@ type running struct {
 	result chan error
 }
 
-func start(t *testing.T, cfg kafka.Config, biller kafka.Biller) *running {
+func start(t testing.TB, cfg kafka.Config, biller kafka.Biller) *running {
 	t.Helper()
 	return startObserved(t, cfg, biller, kafka.Telemetry{})
 }
 
-func startObserved(t *testing.T, cfg kafka.Config, biller kafka.Biller, to kafka.Telemetry) *running {
+func startObserved(t testing.TB, cfg kafka.Config, biller kafka.Biller, to kafka.Telemetry) *running {
 	t.Helper()
 	consumer, err := kafka.New(cfg, biller, testLogger(t), to, domain.SystemClock{})
 	require.NoError(t, err)
@@ -135,14 +135,14 @@ func startObserved(t *testing.T, cfg kafka.Config, biller kafka.Biller, to kafka
 }
 
 // stop ends the consumer and returns what Run returned.
-func (r *running) stop(t *testing.T) error {
+func (r *running) stop(t testing.TB) error {
 	t.Helper()
 	r.end()
 	return r.wait(t)
 }
 
 // wait returns what Run returned.
-func (r *running) wait(t *testing.T) error {
+func (r *running) wait(t testing.TB) error {
 	t.Helper()
 	select {
 	case err := <-r.result:
@@ -155,7 +155,7 @@ func (r *running) wait(t *testing.T) error {
 }
 
 // await waits until the consumer's status satisfies ok.
-func (r *running) await(t *testing.T, what string, ok func(kafka.Status) bool) kafka.Status {
+func (r *running) await(t testing.TB, what string, ok func(kafka.Status) bool) kafka.Status {
 	t.Helper()
 	var last kafka.Status
 	require.Eventuallyf(t, func() bool {
@@ -211,13 +211,13 @@ func (l *ledger) Bill(ctx context.Context, _ domain.Pass, records []domain.Recor
 }
 
 // await waits until n different records are durable.
-func (l *ledger) await(t *testing.T, n int) {
+func (l *ledger) await(t testing.TB, n int) {
 	t.Helper()
 	l.awaitThat(t, fmt.Sprintf("%d records", n), func() bool { return l.distinct() >= n })
 }
 
 // awaitThat waits until ok, which is asked after every change, with the lock held.
-func (l *ledger) awaitThat(t *testing.T, what string, ok func() bool) {
+func (l *ledger) awaitThat(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(patience)
 	for {
@@ -287,7 +287,7 @@ func numbered(from, n int) []string {
 }
 
 // testLogger is silent unless the test is verbose.
-func testLogger(t *testing.T) *slog.Logger {
+func testLogger(t testing.TB) *slog.Logger {
 	t.Helper()
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)

@@ -49,7 +49,10 @@ func (c Config) consuming(logs chan confluent.LogEvent) *confluent.ConfigMap {
 		"max.poll.interval.ms":          int(c.MaxPollInterval.Milliseconds()),
 		"enable.partition.eof":          true,
 		// A full prefetch queue otherwise stalls fetching for a second.
-		"fetch.queue.backoff.ms":     20,
+		"fetch.queue.backoff.ms": 20,
+		// A partition that was resumed waits for the fetch that is out without it:
+		// with the default of 500 ms every pause would cost half a second.
+		"fetch.wait.max.ms":          100,
 		"queued.min.messages":        prefetchRecords,
 		"queued.max.messages.kbytes": prefetchKiB,
 		"max.partition.fetch.bytes":  maxFetchBytes,

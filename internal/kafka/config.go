@@ -55,7 +55,8 @@ type Config struct {
 	// LaneRecords and LaneBytes (keys, values and headers) bound what waits in one
 	// partition's queue: at either its partition is paused, below half of both it is
 	// resumed. What has arrived by then may overrun them by one record.
-	// Defaults 1024 and 8 MiB.
+	// Defaults 2048 and 8 MiB: half of it is several batches,
+	// which keep the lane busy while fetching starts again.
 	LaneRecords int
 	LaneBytes   int
 
@@ -99,7 +100,7 @@ func DefaultConfig() Config {
 		MaxPollInterval:  5 * time.Minute,
 		BatchMax:         256,
 		MaxTransactions:  12,
-		LaneRecords:      1024,
+		LaneRecords:      2048,
 		LaneBytes:        8 << 20,
 		CommitInterval:   100 * time.Millisecond,
 		DrainTimeout:     20 * time.Second,

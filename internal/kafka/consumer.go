@@ -46,7 +46,8 @@ type Consumer struct {
 	using  sync.RWMutex
 	closed bool // guarded by using
 
-	check probe
+	check   probe
+	resumed chan struct{} // holds a token when a partition was resumed
 
 	mu       sync.RWMutex // guards what follows; only the poll loop's goroutine writes
 	started  bool
@@ -87,7 +88,7 @@ func New(cfg Config, biller Biller, logger *slog.Logger, to Telemetry, clock dom
 	c := &Consumer{
 		cfg: cfg, client: client, logs: logs, clock: clock, logger: logger,
 		lanes: map[int32]*lane{}, former: map[int32]*lane{}, paused: map[int32]bool{},
-		check: probe{turn: make(chan struct{}, 1)},
+		check: probe{turn: make(chan struct{}, 1)}, resumed: make(chan struct{}, 1),
 	}
 	c.committer = newCommitter(client, cfg.Topic, cfg.CommitInterval, logger,
 		func(ctx context.Context) { c.metrics.commitFailed(ctx) })
@@ -130,7 +131,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	aside, endAside := context.WithCancel(c.root)
 	var helpers sync.WaitGroup
 	helpers.Go(func() { c.committer.run(aside) })
-	helpers.Go(func() { c.watchPaused(aside) })
+	helpers.Go(func() { c.watchEnds(aside) })
 	logsEnd := make(chan struct{})
 	var logging sync.WaitGroup
 	logging.Go(func() { c.forwardLogs(logsEnd) })

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"time"
 
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -14,11 +13,6 @@ const (
 	pausedPollWait = 10 * time.Millisecond
 	// tendEvery is how often high watermarks are read from the client's cache.
 	tendEvery = 250 * time.Millisecond
-	// watchEvery is how often the ends of paused partitions are asked for:
-	// nothing is fetched from them, so the cache stands still.
-	watchEvery = 5 * time.Second
-	// watchTimeout bounds one such question.
-	watchTimeout = 2 * time.Second
 )
 
 // handle takes what one poll returned.
@@ -32,7 +26,9 @@ func (c *Consumer) handle(event confluent.Event) {
 		c.accept(e)
 	case confluent.PartitionEOF:
 		c.heard()
-		if l := c.lanes[e.Partition]; l != nil && e.Offset >= 0 {
+		// While paused, records that were fetched ahead are dropped and come again: an
+		// end seen before them must not move the position.
+		if l := c.lanes[e.Partition]; l != nil && e.Offset >= 0 && !c.paused[e.Partition] {
 			l.reachEnd(mark{offset: int64(e.Offset), epoch: epochOf(confluent.TopicPartition(e))})
 		}
 	case confluent.Error:
@@ -75,6 +71,7 @@ func (c *Consumer) tend() int {
 		c.mu.Lock()
 		delete(c.paused, partition)
 		c.mu.Unlock()
+		c.wakeFetcher()
 	}
 	now := c.clock.Now()
 	if now.Sub(c.lastPoll) >= tendEvery {
@@ -93,47 +90,12 @@ func (c *Consumer) tend() int {
 func (c *Consumer) readWatermarks() {
 	for partition, l := range c.lanes {
 		if c.paused[partition] {
-			continue // its cache stands still, and watchPaused knows better
+			continue // its cache stands still, and watchEnds knows better
 		}
 		if _, high, err := c.client.GetWatermarkOffsets(c.cfg.Topic, partition); err == nil {
 			l.hear(high)
 		}
 	}
-}
-
-// watchPaused asks for the ends of partitions that are not being fetched, so
-// that lag is true when it matters most.
-func (c *Consumer) watchPaused(ctx context.Context) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		for _, l := range c.pausedLanes() {
-			if ctx.Err() != nil {
-				break
-			}
-			_, high, err := c.client.QueryWatermarkOffsets(c.cfg.Topic, l.partition, int(watchTimeout.Milliseconds()))
-			if err != nil {
-				c.logger.DebugContext(ctx, "ask for the end of a paused partition", "partition", l.partition, "error", err)
-				break // the rest would only wait as long
-			}
-			l.hear(high)
-		}
-	}
-}
-
-func (c *Consumer) pausedLanes() []*lane {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	lanes := make([]*lane, 0, len(c.paused))
-	for partition := range c.paused {
-		lanes = append(lanes, c.lanes[partition])
-	}
-	return lanes
 }
 
 // clientError sorts what the client reports: fatal ends Run, the rest is noted.
