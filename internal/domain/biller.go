@@ -264,38 +264,6 @@ func (b *Biller) unclaim(ctx context.Context, tx Tx, batch *batch) error {
 	return tx.Unclaim(ctx, b.policy.Group, ids)
 }
 
-// keepAnswers saves what was learnt from the provider when the transaction that
-// should have recorded it is lost. It claims nothing: each answer is put down on
-// its intent, and the next run of the batch finishes from there without a call.
-func (b *Biller) keepAnswers(ctx context.Context, batch *batch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.policy.CommitMargin)
-	defer cancel()
-	for _, it := range batch.opened() {
-		if err := b.settle(ctx, &it.event, it.opened.Token, it.answer); err != nil {
-			b.log.ErrorContext(ctx, "answer not kept; its intent stays under the lease",
-				"event_id", it.event.ID, "answer", it.answer.Kind.String(), "error", err)
-		}
-	}
-}
-
-// settle records one answer in a short transaction of its own.
-func (b *Biller) settle(ctx context.Context, e *Event, token uuid.UUID, a Answer) error {
-	r := newRuling(&b.policy, b.clock.Now())
-	err := b.book.Aside(ctx, func(tx Tx) error {
-		s, err := situate(ctx, tx, e)
-		if err != nil {
-			return err
-		}
-		r.settle(s, token, a)
-		return r.write(ctx, tx)
-	})
-	if err != nil {
-		return fmt.Errorf("settle %s: %w", e.ID, err)
-	}
-	b.report(ctx, r)
-	return nil
-}
-
 // parkUnstorable parks a record whose values the database refuses.
 func (b *Biller) parkUnstorable(ctx context.Context, record *Record) error {
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.policy.transactionBound())

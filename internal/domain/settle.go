@@ -15,6 +15,7 @@ type situation struct {
 	charge *Charge // the event's final charge
 	order  *Charge // the charge of another event that claims the order
 	claims bool    // the event's claim is committed, or stands in this transaction
+	record *Record // what was charged, where the intent may be gone meanwhile
 }
 
 // ruling collects what one transaction writes. Its methods decide; only write
@@ -117,12 +118,12 @@ func (r *ruling) surprise(s situation, a Answer) {
 	r.park(s.intent, ReasonNeedsReconciliation, detail)
 }
 
-// source is the record of the event as far as it is known.
+// source is the record that was charged.
 func (s *situation) source() Record {
 	if s.intent != nil {
 		return s.intent.Record
 	}
-	return Record{Coordinates: s.charge.Source}
+	return *s.record
 }
 
 // keep puts a definite answer down on an intent whose claim is not committed:

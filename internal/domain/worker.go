@@ -236,7 +236,7 @@ func (w *Worker) lookAgain(ctx context.Context, j *job) (send bool, err error) {
 // intent is due for whoever takes it over.
 func (w *Worker) settleWithin(ctx context.Context, j *job, answer Answer) {
 	for {
-		err := w.settle(ctx, &j.event, j.intent.Token, answer)
+		err := w.settle(ctx, &j.event, &j.intent, answer)
 		if err == nil {
 			return
 		}

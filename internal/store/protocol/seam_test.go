@@ -131,13 +131,15 @@ func (s *seam) Aside(ctx context.Context, fn func(domain.Tx) error) error {
 	if err := s.reach(sideBegins); err != nil {
 		return err
 	}
+	t := &seamTx{seam: s, side: true}
 	err := s.inner.Aside(ctx, func(tx domain.Tx) error {
-		if err := fn(&seamTx{Tx: tx, seam: s, side: true}); err != nil {
+		t.Tx = tx
+		if err := fn(t); err != nil || t.empty {
 			return err
 		}
 		return s.reach(sideCommits)
 	})
-	if err == nil {
+	if err == nil && !t.empty {
 		err = s.reach(sideCommitted)
 	}
 	return err
@@ -159,13 +161,15 @@ type seamTx struct {
 	domain.Tx
 	seam *seam
 	side bool
-	take bool // the worker's: it has asked for a due intent
+	take  bool // the worker's: it has asked for a due intent
+	empty bool // and there was none
 }
 
 func (t *seamTx) Due(ctx context.Context, group string, now time.Time) (*domain.Intent, error) {
 	t.take = true
 	in, err := t.Tx.Due(ctx, group, now)
-	if in == nil {
+	t.empty = in == nil
+	if t.empty {
 		select {
 		case t.seam.idle <- struct{}{}:
 		default:

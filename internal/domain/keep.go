@@ -1,0 +1,60 @@
+package domain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// keepRest is the pause between the tries to keep the answers of a lost batch.
+const keepRest = 100 * time.Millisecond
+
+// keepAnswers saves what was learnt from the provider when the transaction that
+// should have recorded it is lost. It claims nothing: each answer is put down on
+// its intent, and the next run of the batch finishes from there without a call.
+// What took the transaction may take the store away for a moment, or leave locks
+// behind; so it tries again, for as long as a commit might have taken.
+func (b *Biller) keepAnswers(ctx context.Context, batch *batch) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.policy.CommitMargin)
+	defer cancel()
+	left := batch.opened()
+	for {
+		var last error
+		left = slices.DeleteFunc(left, func(it *item) bool {
+			err := b.settle(ctx, &it.event, it.opened, it.answer)
+			if err != nil {
+				last = err
+			}
+			return err == nil
+		})
+		if len(left) == 0 {
+			return
+		}
+		if !sleep(ctx, keepRest) {
+			b.log.ErrorContext(ctx, "answers not kept; their intents stay under the lease",
+				"count", len(left), "event_id", left[0].event.ID, "answer", left[0].answer.Kind.String(), "error", last)
+			return
+		}
+	}
+}
+
+// settle records the answer to a call made under a lease, in a short transaction
+// of its own.
+func (b *Biller) settle(ctx context.Context, e *Event, lease *Intent, a Answer) error {
+	r := newRuling(&b.policy, b.clock.Now())
+	err := b.book.Aside(ctx, func(tx Tx) error {
+		s, err := situate(ctx, tx, e)
+		if err != nil {
+			return err
+		}
+		s.record = &lease.Record
+		r.settle(s, lease.Token, a)
+		return r.write(ctx, tx)
+	})
+	if err != nil {
+		return fmt.Errorf("settle %s: %w", e.ID, err)
+	}
+	b.report(ctx, r)
+	return nil
+}
