@@ -34,7 +34,7 @@ type item struct {
 	fate    fate
 	claimed bool     // this transaction inserted the event's row
 	first   Sighting // the sighting that the event's other records repeat
-	order   *Charge  // the charge that claims the order, for fateTaken
+	order   *Charge  // the charge that claims the order
 	opened  *Intent  // the intent that this batch committed aside, ours by its token
 	answer  Answer   // to the call; Withheld until there is one
 }

@@ -137,6 +137,10 @@ func (it *item) classify(facts Facts) {
 	own := facts.Intents[it.event.ID]
 	order, taken := facts.Orders[it.event.OrderID]
 	holder, held := facts.Holders[it.event.OrderID]
+	it.order = nil
+	if taken {
+		it.order = &order
+	}
 	switch {
 	case final:
 		it.fate = it.repeats(Sighting{EventID: charge.EventID, Source: charge.Source, Fingerprint: charge.Fingerprint})
@@ -145,7 +149,7 @@ func (it *item) classify(facts Facts) {
 	case own != nil:
 		it.fate = fateAdopted
 	case taken:
-		it.fate, it.order = fateTaken, &order
+		it.fate = fateTaken
 	case held && holder != it.event.ID:
 		it.fate = fateSibling
 	default:

@@ -40,7 +40,12 @@ func (r *ruling) rule(it *item, in *Intent) error {
 		r.invalid(it.record, it.invalid)
 		return nil
 	}
-	r.count(it.record.Coordinates, it.received)
+	counted := it.fate
+	if counted.fresh() && in != nil && in.Claimed {
+		// Another group claimed the event while this transaction was open.
+		counted = it.repeats(Sighting{EventID: in.EventID, Source: in.Record.Coordinates, Fingerprint: in.Fingerprint})
+	}
+	r.count(it.record.Coordinates, func(n *Counters) { it.received(n, counted) })
 	switch it.fate {
 	case fateConflicting:
 		r.conflicting(it)
@@ -62,9 +67,9 @@ func (r *ruling) rule(it *item, in *Intent) error {
 }
 
 // received counts a record of a valid event by its fate.
-func (it *item) received(n *Counters) {
+func (it *item) received(n *Counters, f fate) {
 	n.Received++
-	switch it.fate {
+	switch f {
 	case fateConflicting:
 		n.Conflicting++
 	case fateRedelivered:
@@ -128,7 +133,7 @@ func (r *ruling) adopted(it *item, in *Intent) error {
 	}
 	in.Claimed = true
 	if in.State == Answered {
-		r.settle(situation{event: &it.event, intent: in, claims: true}, in.Token, *in.Answer)
+		r.settle(situation{event: &it.event, intent: in, order: it.order, claims: true}, in.Token, *in.Answer)
 		return nil
 	}
 	r.save(in)

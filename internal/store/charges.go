@@ -92,10 +92,12 @@ func (t tx) Look(ctx context.Context, subjects []domain.Subject) (domain.Facts, 
 	for i, s := range subjects {
 		ids[i], orders[i] = s.EventID, s.OrderID
 	}
-	if err := t.lookAtCharges(ctx, ids, orders, &facts); err != nil {
+	// Intents first: one that ends between the two statements is then seen with its
+	// charge, and never as if there were neither.
+	if err := t.lookAtIntents(ctx, ids, orders, &facts); err != nil {
 		return facts, err
 	}
-	return facts, t.lookAtIntents(ctx, ids, orders, &facts)
+	return facts, t.lookAtCharges(ctx, ids, orders, &facts)
 }
 
 func (t tx) lookAtCharges(ctx context.Context, ids []uuid.UUID, orders []int64, facts *domain.Facts) error {

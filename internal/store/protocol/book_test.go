@@ -165,6 +165,16 @@ func (w *world) agreesWithProvider() {
 	}
 }
 
+// chargedElsewhere writes down by hand that the event's order was captured by
+// another event, which did not pass through here.
+func (w *world) chargedElsewhere(e event) {
+	w.t.Helper()
+	w.exec(`INSERT INTO charge (event_id, order_id, customer_id, amount, currency, status, attempts, claims_order,
+			occurred_at, settled_at, fingerprint, source_topic, source_partition, source_offset)
+		SELECT gen_random_uuid(), order_id, 7, 10.50, 'EUR', 'captured', 0, true, now(), now(), fingerprint, 'elsewhere', 0, 0
+		FROM charge_intent WHERE event_id = $1`, e.id)
+}
+
 // terminateMain cuts the database sessions of all main transactions.
 func (w *world) terminateMain() {
 	w.t.Helper()

@@ -159,8 +159,8 @@ func (s *seam) Open(ctx context.Context, intents []domain.Intent) (map[uuid.UUID
 // seamTx is one transaction of a seam.
 type seamTx struct {
 	domain.Tx
-	seam *seam
-	side bool
+	seam  *seam
+	side  bool
 	take  bool // the worker's: it has asked for a due intent
 	empty bool // and there was none
 }

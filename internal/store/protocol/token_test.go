@@ -14,6 +14,7 @@ import (
 // deployment may.
 type twoLeases struct {
 	*world
+	a, b          *instance
 	event         event
 	first, second *running
 	one, two      *gateway
@@ -22,17 +23,16 @@ type twoLeases struct {
 func newTwoLeases(t *testing.T, first, second step) *twoLeases {
 	t.Helper()
 	w := newWorld(t)
-	a, b := w.instance("billing"), w.instance("billing")
-	l := &twoLeases{world: w, event: w.event(1, "10.50"), one: newGateway(), two: newGateway()}
+	l := &twoLeases{world: w, a: w.instance("billing"), b: w.instance("billing"), event: w.event(1, "10.50"), one: newGateway(), two: newGateway()}
 	w.provider.script(l.event.id, refuses, l.one.holding(first), l.two.holding(second))
-	a.mustBill(l.event.record)
+	l.a.mustBill(l.event.record)
 
 	w.clock.advance(time.Minute)
-	l.first = a.run()
+	l.first = l.a.run()
 	await(t, l.one.arrived)
 	l.first.cancel() // it must not take its own intent over
 	w.clock.advance(w.policy.Lease)
-	l.second = b.run()
+	l.second = l.b.run()
 	await(t, l.two.arrived)
 	return l
 }
