@@ -74,7 +74,7 @@ func commands(std streams) *cobra.Command {
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(brokerCommand(std), postgresCommand(std), providerCommand(std))
+	root.AddCommand(runWorldCommand(std), brokerCommand(std), postgresCommand(std), providerCommand(std), ordersCommand(std))
 	markUsage(root)
 	return root
 }

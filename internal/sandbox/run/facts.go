@@ -1,0 +1,145 @@
+package run
+
+import (
+	"math/big"
+	"time"
+
+	"github.com/google/uuid"
+
+	"example.com/billing/internal/payment/paymenttest"
+)
+
+// Facts are what a run left behind, as seen from outside the service.
+type Facts struct {
+	Setup    Setup
+	Sent     Sent
+	Topic    Topic
+	Book     Book
+	Ledger   paymenttest.Ledger
+	Charges  map[uuid.UUID]paymenttest.Charge // the provider's, by key
+	Strange  int                              // keys at the provider that are no UUID
+	Kills    []Kill
+	Lag      int64
+	Stats    []Stats  // what the admin API of each instance said, before they ended
+	Disorder []string // instances that did not end in order when they were asked to
+	Duration time.Duration
+}
+
+// Setup is what the run was asked to do.
+type Setup struct {
+	Broker     string `json:"broker"` // "embedded", "apache" or the address of an existing one
+	Instances  int    `json:"instances"`
+	Partitions int32  `json:"partitions"`
+	Seed       uint64 `json:"seed"`
+	Faults     string `json:"faults"`      // as given to --fault
+	Faulty     bool   `json:"faulty"`      // the provider was told to fail: requests may be repeated without a kill
+	IgnoreKeys bool   `json:"ignore_keys"` // the provider charges again for every request
+	Kills      int    `json:"kills"`       // how many were asked for
+}
+
+// Totals are sums of money by currency, in minor units.
+type Totals map[string]*big.Int
+
+// Sent is what was produced, by the producer's own count.
+type Sent struct {
+	Records     int64
+	Unique      int64
+	Same        int64 // duplicates: the same bytes again
+	Republished int64 // duplicates: the same event in another form, later
+	Totals      Totals
+}
+
+// Topic is what a second consumer reads in the topic after the run.
+type Topic struct {
+	Records int64
+	Events  map[uuid.UUID]int64 // records of each event
+	Foreign int64               // records without a usable event id: not from this producer
+}
+
+// Charge is a row of the table charge.
+type Charge struct {
+	OrderID  int64
+	Amount   *big.Rat // in major units
+	Currency string
+	Status   string
+	Attempts int
+}
+
+// Letter is a dead letter.
+type Letter struct {
+	EventID uuid.UUID // uuid.Nil when the record had none
+	Reason  string
+	State   string
+}
+
+// IntentKey is what intents are counted by.
+type IntentKey struct {
+	State   string
+	Claimed bool
+}
+
+// Counters are the sums of dedup_stat over the whole history.
+type Counters struct {
+	Received, Processed, Recovered              int64
+	Redelivered, Republished, Conflicting       int64
+	Invalid                                     int64
+	Captured, Declined, DuplicateOrder, Discard int64
+}
+
+// Duplicates is the sum of the three kinds.
+func (c Counters) Duplicates() int64 { return c.Redelivered + c.Republished + c.Conflicting }
+
+// Book is what the service's tables hold.
+type Book struct {
+	Processed int64 // rows of processed_event of the group
+	Charges   map[uuid.UUID]Charge
+	Letters   []Letter
+	Intents   map[IntentKey]int64
+	Counters  Counters
+}
+
+// Unfinished counts the intents that wait for time, claimed or not.
+func (b *Book) Unfinished() (claimed, unclaimed int64) {
+	for k, n := range b.Intents {
+		switch {
+		case k.State == "parked" || k.State == "held":
+		case k.Claimed:
+			claimed += n
+		default:
+			unclaimed += n
+		}
+	}
+	return claimed, unclaimed
+}
+
+// Parked counts the claimed intents that wait for an operator.
+func (b *Book) Parked() int64 {
+	return b.Intents[IntentKey{"parked", true}] + b.Intents[IntentKey{"held", true}]
+}
+
+// Statuses counts the charges by status.
+func (b *Book) Statuses() map[string]int64 {
+	n := make(map[string]int64)
+	for id := range b.Charges {
+		n[b.Charges[id].Status]++
+	}
+	return n
+}
+
+// Stats is what an instance's statistics page says.
+type Stats struct {
+	Instance   string
+	Counters   Counters
+	Unfinished int64
+	Parked     int64
+}
+
+// Kill is one kill -9 of an instance.
+type Kill struct {
+	Instance   int                  `json:"instance"`
+	At         time.Duration        `json:"-"`
+	AtSeconds  float64              `json:"at_seconds"`
+	Posts      int64                `json:"posts"`     // the provider had seen by then
+	InFlight   int                  `json:"in_flight"` // unfinished intents right after it
+	Unfinished map[uuid.UUID]string `json:"-"`         // their states by event
+}

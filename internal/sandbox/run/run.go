@@ -1,0 +1,235 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// drainTimeout is how long an endless run may take to finish what was sent, once it was told to end.
+	drainTimeout = 20 * time.Second
+	// collectTimeout bounds the collection of the facts.
+	collectTimeout = 3 * time.Minute
+)
+
+// errInterrupted is the cause of a run's end when it was told to end before everything was sent.
+var errInterrupted = errors.New("interrupted")
+
+// errTimeout is the cause when Options.Timeout has passed.
+var errTimeout = errors.New("the time of --timeout is over")
+
+// Run runs everything to its end, that of an endless source being the end of
+// interrupt, and judges it. The report is valid when the error is nil. Everything that
+// was started has ended when it returns.
+func Run(interrupt context.Context, o Options, console *Console) (report Report, err error) {
+	producer, err := NewProducer(o.Source)
+	if err != nil {
+		return Report{}, err
+	}
+	// What ends the work is not the interrupt itself: what is on its way may finish.
+	ctx, fail := context.WithCancelCause(context.WithoutCancel(interrupt))
+	defer fail(nil)
+	r := &runner{options: &o, producer: producer, console: console, fail: fail, stop: make(chan struct{}), began: time.Now()}
+	defer context.AfterFunc(interrupt, r.interrupted)()
+	r.parts, err = startParts(ctx, &o, fail, console.Say)
+	if err != nil {
+		return Report{}, errors.Join(because(ctx, err), r.tidy(true))
+	}
+	facts, err := r.work(ctx)
+	if err == nil {
+		report = Judge(&facts)
+		if r.missing != "" {
+			report.fail("done", r.missing)
+		}
+	}
+	err = errors.Join(err, r.parts.stop(ctx))
+	return report, errors.Join(err, r.tidy(err != nil || !report.Clean))
+}
+
+// because prefers the reason that the work was ended for over what its end looked like.
+func because(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// runner is one run.
+type runner struct {
+	options   *Options
+	producer  *Producer
+	console   *Console
+	fail      context.CancelCauseFunc
+	stop      chan struct{} // closed when an endless run is told to end
+	began     time.Time
+	parts     *parts
+	instances []*instance
+	progress  *progress
+	sent      Sent
+	kills     []Kill
+	missing   string // what was not done in time
+}
+
+// interrupted is called when the run is told to end.
+func (r *runner) interrupted() {
+	if !r.options.Source.Endless() {
+		r.fail(errInterrupted)
+		return
+	}
+	r.console.Say("ending: what was sent is finished first, at most %s (once more to break off)", drainTimeout)
+	close(r.stop)
+}
+
+// work starts billing, lets everything happen, and collects the facts.
+func (r *runner) work(ctx context.Context) (Facts, error) {
+	bounded, cancel := r.bound(ctx)
+	defer cancel()
+	if err := r.startBilling(bounded); err != nil {
+		return Facts{}, because(ctx, err)
+	}
+	if err := r.happen(bounded); err != nil {
+		return Facts{}, because(ctx, err)
+	}
+	ctx, cancel = context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	facts, err := r.collect(ctx)
+	return facts, because(ctx, err)
+}
+
+func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.options.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithDeadlineCause(ctx, r.began.Add(r.options.Timeout), errTimeout)
+}
+
+func (r *runner) startBilling(ctx context.Context) error {
+	for n := range r.options.Instances {
+		i, err := startInstance(r.parts, n+1)
+		if err != nil {
+			return err
+		}
+		r.instances = append(r.instances, i)
+	}
+	for _, i := range r.instances {
+		if err := i.awaitReady(ctx); err != nil {
+			return err
+		}
+		r.console.Say("billing %d   %s", i.number, i.statsURL())
+	}
+	r.console.Say("ready after %.1f s", time.Since(r.began).Seconds())
+	return nil
+}
+
+// happen produces and kills, shows how it goes, and returns when all is done or time is up.
+func (r *runner) happen(ctx context.Context) error {
+	_, unique := r.producer.Expected()
+	p := &progress{console: r.console, provider: r.parts.provider.Provider, began: r.began, unique: unique}
+	r.progress = p
+	r.producer.Brokers, r.producer.Topic = r.parts.brokers, r.options.Topic
+	r.producer.Progress = p.sent.Store
+
+	watched, seen := context.WithCancel(ctx)
+	var watching errgroup.Group
+	watching.Go(func() error { p.run(watched); return nil })
+	watching.Go(func() error { p.first(watched); return nil })
+	defer func() { seen(); _ = watching.Wait() }()
+
+	group, working := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		r.sent, err = r.producer.Produce(working, r.stop)
+		return err
+	})
+	group.Go(func() (err error) {
+		r.kills, err = r.killer(unique).run(working, r.stop)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return r.finish(ctx)
+}
+
+// finish waits until all that was sent is finished.
+func (r *runner) finish(ctx context.Context) (err error) {
+	if r.options.Source.Endless() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, drainTimeout, errInterrupted)
+		defer cancel()
+	}
+	r.missing, err = r.parts.awaitDone(ctx)
+	// A part that died is not a lack of time.
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTimeout) && !errors.Is(cause, errInterrupted) {
+		return cause
+	}
+	return err
+}
+
+func (r *runner) killer(unique int64) *killer {
+	return &killer{
+		instances: r.instances, books: r.parts.books, began: r.began, kills: r.options.Kills, unique: unique,
+		posts: func() int64 { return r.parts.provider.Ledger().Posts },
+		dice:  rand.New(rand.NewPCG(r.options.Source.Seed, killStream)), //nolint:gosec // repeatable on purpose
+		say: func(format string, args ...any) {
+			r.progress.kills.Add(1)
+			r.console.Say(format, args...)
+		},
+	}
+}
+
+// collect ends billing and asks everybody.
+func (r *runner) collect(ctx context.Context) (f Facts, err error) {
+	f = Facts{Setup: r.options.setup(), Sent: r.sent, Kills: r.kills, Duration: time.Since(r.began)}
+	for _, i := range r.instances {
+		s, err := i.stats(ctx)
+		if err != nil {
+			r.console.Say("instance %d: %v", i.number, err)
+			continue
+		}
+		f.Stats = append(f.Stats, s)
+	}
+	for _, i := range r.instances {
+		if err := i.stop(ctx); err != nil {
+			f.Disorder = append(f.Disorder, err.Error())
+		}
+	}
+	if f.Lag, err = r.parts.watcher.lag(ctx); err != nil {
+		return f, err
+	}
+	if f.Topic, err = r.parts.watcher.read(ctx); err != nil {
+		return f, err
+	}
+	if f.Book, err = r.parts.books.read(ctx); err != nil {
+		return f, err
+	}
+	f.Ledger = r.parts.provider.Ledger()
+	f.Charges, f.Strange = ledgerCharges(r.parts.provider.Provider)
+	return f, nil
+}
+
+// tidy removes the run folder, unless it is to be kept or may explain what went wrong.
+func (r *runner) tidy(wrong bool) error {
+	switch {
+	case r.parts == nil || r.parts.dir == "":
+		return nil
+	case r.options.Keep:
+		r.console.Say("kept: %s", r.parts.dir)
+		return nil
+	case !wrong:
+		return os.RemoveAll(r.parts.dir)
+	}
+	// Under another name, or the next run would sweep it away.
+	failed := filepath.Join(filepath.Dir(r.parts.dir), fmt.Sprintf("billing-sandbox-failed-%d", time.Now().UnixMilli()))
+	if err := os.Rename(r.parts.dir, failed); err != nil {
+		return fmt.Errorf("keep the run folder: %w", err)
+	}
+	r.console.Say("logs of what went wrong: %s", failed)
+	return nil
+}

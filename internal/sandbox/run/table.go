@@ -1,0 +1,60 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// WriteTable writes the closing table for people.
+func (r *Report) WriteTable(w io.Writer) {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SetStyle(table.StyleLight)
+	t.AppendHeader(table.Row{"", "figure", "", "held against"})
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}})
+	for _, line := range r.Lines {
+		t.AppendRow(table.Row{line.Name, line.Value, mark(line.Verdict), line.Note})
+	}
+	t.Render()
+	fmt.Fprintln(w, r.Summary())
+}
+
+// Summary is the outcome in one sentence.
+func (r *Report) Summary() string {
+	failed := 0
+	for _, line := range r.Lines {
+		if line.Verdict == Failed {
+			failed++
+		}
+	}
+	if r.Clean {
+		return fmt.Sprintf("clean: %s records, %s orders, each charged once, in %.1f s", number(r.Records), number(r.Unique), r.Seconds)
+	}
+	return fmt.Sprintf("NOT CLEAN: %d of %d checks failed", failed, len(r.Lines))
+}
+
+func mark(v Verdict) string {
+	switch v {
+	case OK:
+		return "✓"
+	case Failed:
+		return "✗"
+	case NotChecked:
+		return "·"
+	}
+	return string(v)
+}
+
+// WriteJSON writes the report for programs.
+func (r *Report) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}

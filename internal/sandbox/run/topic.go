@@ -1,0 +1,205 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	// adminTimeout bounds one question to the broker.
+	adminTimeout = 15 * time.Second
+	// readIdle is how long a read of the topic may go without a record.
+	readIdle = 20 * time.Second
+)
+
+// watcher looks at the topic and the group with a client of its own.
+type watcher struct {
+	brokers []string
+	topic   string
+	group   string
+	client  *kgo.Client
+	admin   *kadm.Client
+}
+
+func newWatcher(brokers []string, topic, group string) (*watcher, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w", err)
+	}
+	return &watcher{brokers: brokers, topic: topic, group: group, client: client, admin: kadm.NewClient(client)}, nil
+}
+
+func (w *watcher) close() { w.client.Close() }
+
+// checkEmpty refuses a topic with records in it, or a group that has been there: a run
+// is judged by every record of its topic.
+func (w *watcher) checkEmpty(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	starts, ends, err := w.bounds(ctx)
+	if err != nil {
+		return err
+	}
+	for p, end := range ends {
+		if end > starts[p] {
+			return fmt.Errorf("topic %s has records already: give another by --topic", w.topic)
+		}
+	}
+	commits, err := w.commits(ctx)
+	if err != nil {
+		return err
+	}
+	for p := range ends {
+		if _, found := commits.Lookup(w.topic, p); found {
+			return fmt.Errorf("group %s has consumed topic %s before: give another by --group or --topic", w.group, w.topic)
+		}
+	}
+	return nil
+}
+
+// bounds are the first and the next offset of each partition.
+func (w *watcher) bounds(ctx context.Context) (starts, ends map[int32]int64, err error) {
+	first, err := w.admin.ListStartOffsets(ctx, w.topic)
+	if err == nil {
+		err = first.Error()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("first offsets of %s: %w", w.topic, err)
+	}
+	next, err := w.admin.ListEndOffsets(ctx, w.topic)
+	if err == nil {
+		err = next.Error()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("last offsets of %s: %w", w.topic, err)
+	}
+	starts, ends = make(map[int32]int64), make(map[int32]int64)
+	first.Each(func(o kadm.ListedOffset) { starts[o.Partition] = o.Offset })
+	next.Each(func(o kadm.ListedOffset) { ends[o.Partition] = o.Offset })
+	return starts, ends, nil
+}
+
+// lag is the number of offsets that the group has not committed.
+func (w *watcher) lag(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	starts, ends, err := w.bounds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	commits, err := w.commits(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var lag int64
+	for p, end := range ends {
+		at := starts[p]
+		if commit, found := commits.Lookup(w.topic, p); found && commit.At > at {
+			at = commit.At
+		}
+		lag += end - at
+	}
+	return lag, nil
+}
+
+// commits are the group's offsets; a group that is not there has none.
+func (w *watcher) commits(ctx context.Context) (kadm.OffsetResponses, error) {
+	commits, err := w.admin.FetchOffsets(ctx, w.group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil //nolint:nilnil // no offsets
+	}
+	if err == nil {
+		err = commits.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of group %s: %w", w.group, err)
+	}
+	return commits, nil
+}
+
+// read consumes the whole topic.
+func (w *watcher) read(ctx context.Context) (Topic, error) {
+	topic := Topic{Events: make(map[uuid.UUID]int64)}
+	starts, ends, err := w.bounds(ctx)
+	if err != nil {
+		return topic, err
+	}
+	from := make(map[int32]kgo.Offset)
+	for p, end := range ends {
+		if end > starts[p] {
+			from[p] = kgo.NewOffset().At(starts[p])
+		}
+	}
+	if len(from) == 0 {
+		return topic, nil
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{w.topic: from}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	if err != nil {
+		return topic, fmt.Errorf("kafka client: %w", err)
+	}
+	defer client.Close()
+	for len(from) > 0 {
+		if err := topic.poll(ctx, client, ends, from); err != nil {
+			return topic, fmt.Errorf("read topic %s: %w", w.topic, err)
+		}
+	}
+	return topic, nil
+}
+
+// poll takes what one poll brings, and removes the partitions that are read to their end.
+func (t *Topic) poll(ctx context.Context, client *kgo.Client, ends map[int32]int64, open map[int32]kgo.Offset) error {
+	ctx, cancel := context.WithTimeout(ctx, readIdle)
+	defer cancel()
+	fetches := client.PollFetches(ctx)
+	if err := fetches.Err(); err != nil {
+		return err
+	}
+	fetches.EachRecord(func(r *kgo.Record) {
+		if r.Offset >= ends[r.Partition] {
+			return
+		}
+		if r.Offset == ends[r.Partition]-1 {
+			delete(open, r.Partition)
+		}
+		if r.Attrs.IsControl() {
+			return
+		}
+		t.Records++
+		id, err := eventID(r)
+		if err != nil {
+			t.Foreign++
+			return
+		}
+		t.Events[id]++
+	})
+	return nil
+}
+
+// eventID finds a record's event id in its body, else in its header.
+func eventID(r *kgo.Record) (uuid.UUID, error) {
+	var body struct {
+		EventID string `json:"eventId"`
+	}
+	if err := json.Unmarshal(r.Value, &body); err != nil {
+		return uuid.Nil, fmt.Errorf("body: %w", err)
+	}
+	if body.EventID != "" {
+		return uuid.Parse(body.EventID)
+	}
+	for _, h := range r.Headers {
+		if h.Key == "eventId" {
+			return uuid.ParseBytes(h.Value)
+		}
+	}
+	return uuid.Nil, errors.New("no event id")
+}
