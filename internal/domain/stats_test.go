@@ -1,0 +1,53 @@
+package domain
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPlusAddsEveryCounter(t *testing.T) {
+	t.Parallel()
+	var a, b, sum Counters
+	for i := range reflect.TypeFor[Counters]().NumField() {
+		reflect.ValueOf(&a).Elem().Field(i).SetInt(int64(1) << i)
+		reflect.ValueOf(&b).Elem().Field(i).SetInt(int64(-3) << i)
+		reflect.ValueOf(&sum).Elem().Field(i).SetInt(int64(-2) << i)
+	}
+	require.Equal(t, sum, a.Plus(b))
+	require.Equal(t, sum, b.Plus(a))
+	require.Equal(t, a, a.Plus(Counters{}))
+}
+
+func TestDuplicatesAreOfThreeKinds(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, int64(7), Counters{Redelivered: 1, Republished: 2, Conflicting: 4, Processed: 8, Invalid: 16}.Duplicates())
+}
+
+func TestEveryFinalResultHasItsCounter(t *testing.T) {
+	t.Parallel()
+	want := map[ChargeStatus]Counters{
+		ChargeCaptured: {Captured: 1}, ChargeDeclined: {Declined: 1},
+		ChargeDuplicateOrder: {DuplicateOrder: 1}, ChargeDiscarded: {Discarded: 1},
+	}
+	require.Len(t, want, len(ChargeStatuses()))
+	for _, status := range ChargeStatuses() {
+		var n Counters
+		n.final(status)
+		require.Equal(t, want[status], n, status)
+	}
+}
+
+func TestCountersBelongToTheMinuteInUTC(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 14, 5, 44, 59, 999, time.FixedZone("UTC+5:45", 20700))
+	key := statKey("g", Coordinates{Topic: "t", Partition: 3, Offset: 9}, at)
+	require.Equal(t, StatKey{Group: "g", Topic: "t", Partition: 3, Minute: time.Date(2026, 3, 13, 23, 59, 0, 0, time.UTC)}, key)
+
+	stats := Stats{}
+	stats.add(key, Counters{Received: 1})
+	stats.add(key, Counters{Received: 1, Invalid: 1})
+	require.Equal(t, Stats{key: {Received: 2, Invalid: 1}}, stats)
+}
