@@ -56,7 +56,7 @@ func start(t *testing.T, options apache.Options) *apache.Broker {
 
 	b, err := apache.Start(t.Context(), options)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Stop(context.Background())) }) //nolint:usetesting // t.Context is over by then
+	t.Cleanup(func() { require.NoError(t, b.Stop(context.Background())) })
 
 	return b
 }
@@ -162,7 +162,7 @@ func TestBroker(t *testing.T) {
 	t.Run("a topic nobody created does not appear by itself", func(t *testing.T) {
 		t.Parallel()
 
-		p := client(t, b, kgo.UnknownTopicRetries(1))
+		p := client(t, b, kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(3))
 		require.Error(t, p.ProduceSync(t.Context(), batch("absent", "v", 1)...).FirstErr())
 	})
 }

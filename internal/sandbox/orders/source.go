@@ -68,7 +68,7 @@ func (s *source) order(i int) order {
 func customer(o Options, i int) int64 {
 	const skew, shift = 1.1, 1
 
-	zipf := rand.NewZipf(random(o.Seed, streamCustomer, i), skew, shift, uint64(o.Customers-1)) //nolint:gosec // above zero
+	zipf := rand.NewZipf(random(o.Seed, streamCustomer, i), skew, shift, uint64(o.Customers-1))
 
-	return int64(zipf.Uint64()) + 1 //nolint:gosec // below Customers
+	return int64(zipf.Uint64()) + 1
 }

@@ -38,8 +38,8 @@ func findBinaries(ctx context.Context, given string) (string, error) {
 
 	if initdb, err := exec.LookPath("initdb"); err == nil {
 		// A link in /usr/bin stands alone; the server is beside what it points to.
-		if real, err := filepath.EvalSymlinks(initdb); err == nil {
-			candidates = append(candidates, filepath.Dir(real))
+		if target, err := filepath.EvalSymlinks(initdb); err == nil {
+			candidates = append(candidates, filepath.Dir(target))
 		}
 	}
 

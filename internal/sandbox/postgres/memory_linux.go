@@ -15,7 +15,7 @@ func memoryFolder() string {
 		return ""
 	}
 
-	if fs.Bavail*uint64(fs.Bsize) < memoryRoom { //nolint:gosec // a block size is positive
+	if fs.Bavail*uint64(fs.Bsize) < memoryRoom {
 		return ""
 	}
 

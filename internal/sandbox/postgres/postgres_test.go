@@ -21,7 +21,7 @@ func start(t *testing.T, options postgres.Options) *postgres.Server {
 
 	s, err := postgres.Start(t.Context(), options)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Stop(context.Background())) }) //nolint:usetesting // t.Context is over by then
+	t.Cleanup(func() { require.NoError(t, s.Stop(context.Background())) })
 
 	return s
 }
@@ -31,7 +31,7 @@ func connect(t *testing.T, address string) *pgx.Conn {
 
 	conn, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) }) //nolint:usetesting // t.Context is over by then
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 
 	return conn
 }
@@ -52,7 +52,7 @@ func dataFolder(t *testing.T) string {
 	parent, err := os.MkdirTemp("", "billingpgtest") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(parent)) })
-	require.NoError(t, os.Chmod(parent, 0o755)) //nolint:gosec // see above
+	require.NoError(t, os.Chmod(parent, 0o755))
 
 	return filepath.Join(parent, "data, and more")
 }
@@ -218,7 +218,7 @@ func TestStartFails(t *testing.T) {
 		t.Parallel()
 
 		dir := dataFolder(t)
-		require.NoError(t, os.MkdirAll(dir, 0o755)) //nolint:gosec // the server's user must get in
+		require.NoError(t, os.MkdirAll(dir, 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600))
 
 		_, err := postgres.Start(t.Context(), postgres.Options{Dir: dir})
