@@ -18,6 +18,7 @@ type ledger struct {
 	scripts     map[uuid.UUID][]step
 	outcomes    map[uuid.UUID]domain.Answer // what the key is bound to
 	posts       map[uuid.UUID]int
+	forbidden   map[uuid.UUID]int
 	captures    map[uuid.UUID]int
 	orders      map[int64]int // captures by order
 }
@@ -25,7 +26,7 @@ type ledger struct {
 func newLedger() *ledger {
 	return &ledger{
 		scripts: map[uuid.UUID][]step{}, outcomes: map[uuid.UUID]domain.Answer{},
-		posts: map[uuid.UUID]int{}, captures: map[uuid.UUID]int{}, orders: map[int64]int{},
+		posts: map[uuid.UUID]int{}, forbidden: map[uuid.UUID]int{}, captures: map[uuid.UUID]int{}, orders: map[int64]int{},
 	}
 }
 
@@ -95,8 +96,15 @@ var (
 	times     = replies(domain.Answer{Kind: domain.Unknown, MaybeSent: true, Detail: "timeout"})
 	rejects   = replies(domain.Answer{Kind: domain.Rejected, Status: 400, Detail: "provider answered 400"})
 	conflicts = replies(domain.Answer{Kind: domain.KeyConflict, Status: 422, MaybeSent: true, Detail: "provider answered 422"})
-	forbids   = replies(domain.Answer{Kind: domain.Misconfigured, Status: 401, Detail: "provider answered 401"})
 )
+
+// forbids refuses us and not the charge, which is no attempt at it.
+func forbids(_ context.Context, l *ledger, r domain.ChargeRequest) domain.Answer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forbidden[r.EventID]++
+	return domain.Answer{Kind: domain.Misconfigured, Status: 401, Posts: 1, Detail: "provider answered 401"}
+}
 
 // refuses answers as a provider does that nobody listens for: surely not sent.
 func refuses(context.Context, *ledger, domain.ChargeRequest) domain.Answer {
@@ -142,6 +150,16 @@ func (l *ledger) postsOf(id uuid.UUID) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.posts[id]
+}
+
+// forbiddens is how often we were refused, whatever the charge.
+func (l *ledger) forbiddens() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, times := range l.forbidden {
+		n += times
+	}
+	return n
 }
 
 func (l *ledger) capturesOf(id uuid.UUID) int {

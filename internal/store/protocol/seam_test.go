@@ -19,6 +19,7 @@ const (
 	mainLooked    point = "main transaction has looked"
 	mainLocked    point = "main transaction has locked intents"
 	mainWrites    point = "main transaction writes"
+	mainWrote     point = "main transaction has written intents and charges"
 	mainCommits   point = "main transaction commits"
 	mainCommitted point = "main transaction has committed"
 	openBegins    point = "intents are committed aside"
@@ -43,6 +44,7 @@ type seam struct {
 	hooks map[point][]func() error
 	trace []point
 	dead  bool
+	chaos func(point) error // asked at every point without a hook, when set
 }
 
 func newSeam(inner domain.Book) *seam {
@@ -92,6 +94,9 @@ func (s *seam) reach(p point) error {
 	var hook func() error
 	if waiting := s.hooks[p]; len(waiting) > 0 {
 		hook, s.hooks[p] = waiting[0], waiting[1:]
+	}
+	if hook == nil && s.chaos != nil {
+		hook = func() error { return s.chaos(p) }
 	}
 	s.mu.Unlock()
 	if hook == nil {
@@ -203,10 +208,20 @@ func (t *seamTx) Lock(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*doma
 }
 
 func (t *seamTx) Write(ctx context.Context, w domain.Writes) error {
-	if !t.side {
-		if err := t.seam.reach(mainWrites); err != nil {
-			return err
-		}
+	if t.side {
+		return t.Tx.Write(ctx, w)
 	}
-	return t.Tx.Write(ctx, w)
+	if err := t.seam.reach(mainWrites); err != nil {
+		return err
+	}
+	if err := t.Tx.Write(ctx, w); err != nil {
+		return err
+	}
+	return t.seam.reach(mainWrote)
+}
+
+func (s *seam) isDead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead
 }

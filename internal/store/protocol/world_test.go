@@ -197,14 +197,32 @@ func (w *world) republished(partition int32, r domain.Record) domain.Record {
 
 // heldClock stands still until a test moves it.
 type heldClock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu     sync.Mutex
+	now    time.Time
+	asked  int
+	wanted int           // how often it is to be asked before told is closed
+	told   chan struct{} // nil while nobody waits
 }
 
 func (c *heldClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked++
+	if c.told != nil && c.asked >= c.wanted {
+		close(c.told)
+		c.told = nil
+	}
 	return c.now
+}
+
+// afterReads is closed once the time was asked for so many times more: whoever
+// polls by this clock has then come round.
+func (c *heldClock) afterReads(n int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told := make(chan struct{})
+	c.wanted, c.told = c.asked+n, told
+	return told
 }
 
 func (c *heldClock) advance(d time.Duration) {
