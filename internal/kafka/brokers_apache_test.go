@@ -48,7 +48,7 @@ func withBroker(run func() int) int {
 }
 
 // brokersUnderTest returns the brokers that all tests share.
-func brokersUnderTest(t testing.TB) []string {
-	t.Helper()
+func brokersUnderTest(tb testing.TB) []string {
+	tb.Helper()
 	return strings.Split(os.Getenv(brokersVar), ",")
 }

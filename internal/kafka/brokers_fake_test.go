@@ -21,17 +21,17 @@ func TestMain(m *testing.M) {
 }
 
 // brokersUnderTest starts an embedded broker for the test.
-func brokersUnderTest(t testing.TB) []string {
-	t.Helper()
-	return fakeBroker(t).ListenAddrs()
+func brokersUnderTest(tb testing.TB) []string {
+	tb.Helper()
+	return fakeBroker(tb).ListenAddrs()
 }
 
-func fakeBroker(t testing.TB, options ...kfake.Opt) *kfake.Cluster {
-	t.Helper()
+func fakeBroker(tb testing.TB, options ...kfake.Opt) *kfake.Cluster {
+	tb.Helper()
 	cluster, err := kfake.NewCluster(append([]kfake.Opt{
 		kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond),
 	}, options...)...)
-	require.NoError(t, err)
-	t.Cleanup(cluster.Close)
+	require.NoError(tb, err)
+	tb.Cleanup(cluster.Close)
 	return cluster
 }

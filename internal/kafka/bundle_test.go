@@ -37,14 +37,14 @@ type testBundle struct {
 }
 
 // setup makes a topic of its own for the test.
-func setup(t testing.TB, brokers []string, partitions int32, settings map[string]string) *testBundle {
-	t.Helper()
-	name := strings.NewReplacer("/", ".", "_", "-").Replace(t.Name())
+func setup(tb testing.TB, brokers []string, partitions int32, settings map[string]string) *testBundle {
+	tb.Helper()
+	name := strings.NewReplacer("/", ".", "_", "-").Replace(tb.Name())
 	name = fmt.Sprintf("%.150s-%d", name, time.Now().UnixNano())
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(3<<20), kgo.ProducerLinger(0))
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	require.NoError(tb, err)
+	tb.Cleanup(client.Close)
 	b := &testBundle{
 		brokers: brokers, topic: name, group: name + ".group", client: client, admin: kadm.NewClient(client),
 	}
@@ -52,8 +52,8 @@ func setup(t testing.TB, brokers []string, partitions int32, settings map[string
 	for key, value := range settings {
 		values[key] = &value
 	}
-	_, err = b.admin.CreateTopic(t.Context(), partitions, 1, values, b.topic)
-	require.NoError(t, err)
+	_, err = b.admin.CreateTopic(tb.Context(), partitions, 1, values, b.topic)
+	require.NoError(tb, err)
 	return b
 }
 
@@ -66,99 +66,99 @@ func (b *testBundle) config() kafka.Config {
 }
 
 // produce writes records, as given, and waits for them.
-func (b *testBundle) produce(t testing.TB, records ...*kgo.Record) {
-	t.Helper()
+func (b *testBundle) produce(tb testing.TB, records ...*kgo.Record) {
+	tb.Helper()
 	for _, record := range records {
 		record.Topic = b.topic
 	}
-	require.NoError(t, b.client.ProduceSync(t.Context(), records...).FirstErr())
+	require.NoError(tb, b.client.ProduceSync(tb.Context(), records...).FirstErr())
 }
 
-// fill writes n numbered records into a partition: values "from", "from+1", …
-func (b *testBundle) fill(t testing.TB, partition int32, from, n int) {
-	t.Helper()
+// fill writes n numbered records into a partition: values "from", "from+1" and so on.
+func (b *testBundle) fill(tb testing.TB, partition int32, from, n int) {
+	tb.Helper()
 	records := make([]*kgo.Record, n)
 	for i := range records {
 		records[i] = &kgo.Record{Partition: partition, Value: []byte(strconv.Itoa(from + i))}
 	}
-	b.produce(t, records...)
+	b.produce(tb, records...)
 }
 
 // committed returns the group's committed offsets.
-func (b *testBundle) committed(t testing.TB) map[int32]int64 {
-	t.Helper()
-	found, err := b.admin.FetchOffsets(t.Context(), b.group)
+func (b *testBundle) committed(tb testing.TB) map[int32]int64 {
+	tb.Helper()
+	found, err := b.admin.FetchOffsets(tb.Context(), b.group)
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil // no member has joined it yet
 	}
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	offsets := map[int32]int64{}
 	found.Each(func(o kadm.OffsetResponse) { offsets[o.Partition] = o.At })
 	return offsets
 }
 
 // awaitCommitted waits until the group has committed exactly these offsets.
-func (b *testBundle) awaitCommitted(t testing.TB, want map[int32]int64) {
-	t.Helper()
-	require.EventuallyWithT(t, func(collect *assert.CollectT) {
-		assert.Equal(collect, want, b.committed(t))
+func (b *testBundle) awaitCommitted(tb testing.TB, want map[int32]int64) {
+	tb.Helper()
+	require.EventuallyWithT(tb, func(collect *assert.CollectT) {
+		assert.Equal(collect, want, b.committed(tb))
 	}, patience, 20*time.Millisecond)
 }
 
 // running is a consumer that runs until the test ends or stops it.
 type running struct {
 	*kafka.Consumer
-	end    context.CancelFunc
-	result chan error
+	end  context.CancelFunc
+	done chan struct{} // closed when Run has returned
+	err  error         // what it returned
 }
 
-func start(t testing.TB, cfg kafka.Config, biller kafka.Biller) *running {
-	t.Helper()
-	return startObserved(t, cfg, biller, kafka.Telemetry{})
+func start(tb testing.TB, cfg kafka.Config, biller kafka.Biller) *running {
+	tb.Helper()
+	return startObserved(tb, cfg, biller, kafka.Telemetry{})
 }
 
-func startObserved(t testing.TB, cfg kafka.Config, biller kafka.Biller, to kafka.Telemetry) *running {
-	t.Helper()
-	consumer, err := kafka.New(cfg, biller, testLogger(t), to, domain.SystemClock{})
-	require.NoError(t, err)
-	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
-	r := &running{Consumer: consumer, end: end, result: make(chan error, 1)}
-	go func() { r.result <- consumer.Run(ctx) }()
-	t.Cleanup(func() {
+func startObserved(tb testing.TB, cfg kafka.Config, biller kafka.Biller, to kafka.Telemetry) *running {
+	tb.Helper()
+	consumer, err := kafka.New(cfg, biller, testLogger(tb), to, domain.SystemClock{})
+	require.NoError(tb, err)
+	ctx, end := context.WithCancel(context.WithoutCancel(tb.Context()))
+	r := &running{Consumer: consumer, end: end, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = consumer.Run(ctx)
+	}()
+	tb.Cleanup(func() {
 		end()
-		select {
-		case <-r.result: // still there when the test has not asked for it
-		default:
-		}
+		<-r.done // bounded by Run itself
 	})
 	return r
 }
 
 // stop ends the consumer and returns what Run returned.
-func (r *running) stop(t testing.TB) error {
-	t.Helper()
+func (r *running) stop(tb testing.TB) error {
+	tb.Helper()
 	r.end()
-	return r.wait(t)
+	return r.wait(tb)
 }
 
 // wait returns what Run returned.
-func (r *running) wait(t testing.TB) error {
-	t.Helper()
+func (r *running) wait(tb testing.TB) error {
+	tb.Helper()
 	select {
-	case err := <-r.result:
-		r.result <- err
-		return err
+	case <-r.done:
+		return r.err
 	case <-time.After(patience):
-		require.FailNow(t, "Run has not returned")
+		require.FailNow(tb, "Run has not returned")
 		return nil
 	}
 }
 
 // await waits until the consumer's status satisfies ok.
-func (r *running) await(t testing.TB, what string, ok func(kafka.Status) bool) kafka.Status {
-	t.Helper()
+func (r *running) await(tb testing.TB, what string, ok func(kafka.Status) bool) kafka.Status {
+	tb.Helper()
 	var last kafka.Status
-	require.Eventuallyf(t, func() bool {
+	require.Eventuallyf(tb, func() bool {
 		last = r.Status()
 		return ok(last)
 	}, patience, 5*time.Millisecond, "%s", what)
@@ -211,14 +211,14 @@ func (l *ledger) Bill(ctx context.Context, _ domain.Pass, records []domain.Recor
 }
 
 // await waits until n different records are durable.
-func (l *ledger) await(t testing.TB, n int) {
-	t.Helper()
-	l.awaitThat(t, fmt.Sprintf("%d records", n), func() bool { return l.distinct() >= n })
+func (l *ledger) await(tb testing.TB, n int) {
+	tb.Helper()
+	l.awaitThat(tb, fmt.Sprintf("%d records", n), func() bool { return l.distinct() >= n })
 }
 
 // awaitThat waits until ok, which is asked after every change, with the lock held.
-func (l *ledger) awaitThat(t testing.TB, what string, ok func() bool) {
-	t.Helper()
+func (l *ledger) awaitThat(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
 	limit := time.After(patience)
 	for {
 		l.mu.Lock()
@@ -230,7 +230,7 @@ func (l *ledger) awaitThat(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-changed:
 		case <-limit:
-			require.FailNowf(t, "not durable in time", "%s; have %d", what, have)
+			require.FailNowf(tb, "not durable in time", "%s; have %d", what, have)
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (l *ledger) missingBelow(committed map[int32]int64) []string {
 	return missing
 }
 
-// numbered returns "from", "from+1", … as fill writes them.
+// numbered returns "from", "from+1" and so on, as fill writes them.
 func numbered(from, n int) []string {
 	values := make([]string, n)
 	for i := range values {
@@ -287,10 +287,10 @@ func numbered(from, n int) []string {
 }
 
 // testLogger is silent unless the test is verbose.
-func testLogger(t testing.TB) *slog.Logger {
-	t.Helper()
+func testLogger(tb testing.TB) *slog.Logger {
+	tb.Helper()
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})).With("test", t.Name())
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})).With("test", tb.Name())
 }

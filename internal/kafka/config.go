@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 )
@@ -119,7 +120,21 @@ func (c *complaints) unless(ok bool, format string, args ...any) {
 	}
 }
 
-// Validate returns all complaints joined, or nil.
+// readable complains about a file that cannot be opened: the client would only say
+// "system lib".
+func (c *complaints) readable(what, path string) {
+	if path == "" {
+		return
+	}
+	file, err := os.Open(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		*c = append(*c, fmt.Errorf("kafka: %s: %w", what, err))
+		return
+	}
+	file.Close()
+}
+
+// Validate returns all complaints joined, or nil. It opens the files that are named.
 func (c Config) Validate() error {
 	var wrong complaints
 	wrong.unless(len(c.Brokers) > 0, "brokers: none given")
@@ -177,4 +192,9 @@ func (s Security) complain(wrong *complaints) {
 	wrong.unless(tls || (s.CAFile == "" && s.CertFile == "" && s.KeyFile == ""),
 		"tls files: given, but the security protocol %q does not use them", s.Protocol)
 	wrong.unless((s.CertFile == "") == (s.KeyFile == ""), "cert file and key file: both or none")
+	if tls {
+		wrong.readable("ca file", s.CAFile)
+		wrong.readable("cert file", s.CertFile)
+		wrong.readable("key file", s.KeyFile)
+	}
 }

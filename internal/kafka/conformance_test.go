@@ -266,7 +266,7 @@ func TestABatchThatDoesNotEndIsReportedAndNotCommitted(t *testing.T) {
 	ctx := <-began
 	require.ErrorContains(t, r.stop(t), "1 batches did not end within")
 	require.ErrorIs(t, ctx.Err(), context.Canceled, "it was told to give up")
-	require.Equal(t, 1, r.Status().Abandoned)
+	require.Equal(t, 1, r.Status().Leaving)
 	require.Empty(t, b.committed(t))
 }
 

@@ -137,13 +137,14 @@ func (c *Consumer) Run(ctx context.Context) error {
 	logging.Go(func() { c.forwardLogs(logsEnd) })
 
 	failure := c.consume(ctx)
+	lanes := c.takeAll() // from here on no batch begins
 	c.mu.Lock()
 	c.polling = false
 	c.mu.Unlock()
 	if failure != nil {
-		c.abandon(failure)
+		c.abandon(lanes, failure)
 	} else {
-		failure = c.finish()
+		failure = c.finish(lanes)
 	}
 	endAside()
 	switch returned := within(fatalGrace, helpers.Wait); {
@@ -170,9 +171,8 @@ func (c *Consumer) consume(ctx context.Context) error {
 }
 
 // finish drains all lanes and commits what they made durable.
-func (c *Consumer) finish() error {
-	c.logger.Info("draining", "partitions", len(c.lanes))
-	lanes := c.takeAll()
+func (c *Consumer) finish(lanes []*lane) error {
+	c.logger.Info("draining", "partitions", len(lanes))
 	left := drain(lanes, c.cfg.DrainTimeout)
 	var err error
 	if left > 0 {
@@ -183,9 +183,8 @@ func (c *Consumer) finish() error {
 
 // abandon ends the lanes after a fatal error: what is in flight may record its
 // answers for a moment longer, but no offset of it can be committed.
-func (c *Consumer) abandon(cause error) {
+func (c *Consumer) abandon(lanes []*lane, cause error) {
 	c.logger.Error("fatal client error; ending", "error", cause)
-	lanes := c.takeAll()
 	for _, l := range lanes {
 		c.committer.disown(l)
 		l.cancel()

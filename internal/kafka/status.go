@@ -13,7 +13,8 @@ const PausedQueueFull = "queue full"
 type Status struct {
 	Topic   string
 	GroupID string
-	// Running is set while Run polls: not before it, and not once it drains or has ended.
+	// Running is set while Run polls: not before it, and not once it drains or has
+	// ended. When it is no longer set, no batch begins any more.
 	Running bool
 	// LastPoll is when the poll loop was last seen; zero before the first poll.
 	LastPoll time.Time
@@ -23,9 +24,9 @@ type Status struct {
 	BrokerErrorSince time.Time
 	// Fatal is the error that ended the client for good.
 	Fatal string
-	// Abandoned is how many lanes still run whose partitions are gone, since
-	// their batch did not give up in time.
-	Abandoned int
+	// Leaving is how many lanes still run though their partitions are gone: they drain,
+	// or their batch has not given up in time.
+	Leaving int
 	// Partitions are those assigned to this member, in order.
 	Partitions []PartitionStatus
 }
@@ -73,7 +74,7 @@ func (c *Consumer) Status() Status {
 	}
 	for _, l := range c.former {
 		if !l.ended() {
-			now.Abandoned++
+			now.Leaving++
 		}
 	}
 	c.mu.RUnlock()

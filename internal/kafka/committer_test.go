@@ -1,0 +1,206 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/stretchr/testify/require"
+)
+
+// offsetBook plays the client: it stores, and commits what is stored.
+type offsetBook struct {
+	mu        sync.Mutex
+	stored    map[int32]int64
+	epochs    map[int32]int32
+	committed map[int32]int64
+	commits   int
+	notOurs   map[int32]bool
+	refuse    error         // returned by the next commit
+	hold      chan struct{} // a commit waits for it, when set
+	entered   chan struct{} // told when a commit begins, when set
+}
+
+func newOffsetBook() *offsetBook {
+	return &offsetBook{
+		stored: map[int32]int64{}, epochs: map[int32]int32{}, committed: map[int32]int64{}, notOurs: map[int32]bool{},
+	}
+}
+
+func (b *offsetBook) StoreOffsets(positions []confluent.TopicPartition) ([]confluent.TopicPartition, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, at := range positions {
+		if b.notOurs[at.Partition] {
+			positions[i].Error = confluent.NewError(confluent.ErrState, "Erroneous state", false)
+			continue
+		}
+		b.stored[at.Partition] = int64(at.Offset)
+		b.epochs[at.Partition] = epochOf(at)
+	}
+	return positions, nil
+}
+
+func (b *offsetBook) Commit() ([]confluent.TopicPartition, error) {
+	if b.entered != nil {
+		b.entered <- struct{}{}
+	}
+	if b.hold != nil {
+		<-b.hold
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.refuse; err != nil {
+		b.refuse = nil
+		return nil, err
+	}
+	b.commits++
+	var taken []confluent.TopicPartition
+	for partition, offset := range b.stored {
+		b.committed[partition] = offset
+		taken = append(taken, confluent.TopicPartition{Partition: partition, Offset: confluent.Offset(offset)})
+	}
+	if taken == nil {
+		return nil, confluent.NewError(confluent.ErrNoOffset, "", false)
+	}
+	return taken, nil
+}
+
+func (b *offsetBook) committedAt(partition int32) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.committed[partition]
+}
+
+// testCommitter runs a committer until the test ends.
+func testCommitter(t *testing.T, book *offsetBook, interval time.Duration) (*committer, *atomic.Int64) {
+	t.Helper()
+	var failed atomic.Int64
+	c := newCommitter(book, "t", interval, slog.New(slog.DiscardHandler),
+		func(context.Context) { failed.Add(1) })
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return c, &failed
+}
+
+const soon = 10 * time.Second
+
+func TestCommitter(t *testing.T) {
+	t.Parallel()
+
+	t.Run("commits what an owner notes, with its epoch", func(t *testing.T) {
+		t.Parallel()
+		book := newOffsetBook()
+		c, _ := testCommitter(t, book, time.Millisecond)
+		l := &lane{partition: 2}
+		c.own(l)
+		require.Equal(t, unknown, c.committedOffset(2))
+		c.note(l, mark{offset: 7, epoch: 3})
+		require.Eventually(t, func() bool { return c.committedOffset(2) == 7 }, soon, time.Millisecond)
+		require.EqualValues(t, 3, book.epochs[2])
+		c.note(l, mark{offset: 9, epoch: noEpoch})
+		require.Eventually(t, func() bool { return c.committedOffset(2) == 9 }, soon, time.Millisecond)
+		require.Equal(t, noEpoch, book.epochs[2])
+	})
+	t.Run("ignores a lane that owns nothing, or nothing any more", func(t *testing.T) {
+		t.Parallel()
+		book := newOffsetBook()
+		c, _ := testCommitter(t, book, time.Hour)
+		other := &lane{partition: 9}
+		c.own(other)
+		c.note(other, mark{offset: 1})
+		require.Eventually(t, func() bool { return book.committedAt(9) == 1 }, soon, time.Millisecond)
+
+		// It rests for an hour now: nothing but a flush commits.
+		former, present := &lane{partition: 0}, &lane{partition: 0}
+		c.note(former, mark{offset: 5})
+		require.NoError(t, c.flush(t.Context()))
+		require.NotContains(t, book.committed, int32(0), "it does not own the partition yet")
+		c.own(former)
+		c.note(former, mark{offset: 6})
+		c.own(present)
+		c.disown(former) // must not take the present one's right
+		c.note(former, mark{offset: 9})
+		c.note(present, mark{offset: 3})
+		require.NoError(t, c.flush(t.Context()))
+		require.EqualValues(t, 3, book.committedAt(0))
+		c.note(present, mark{offset: 4})
+		c.disown(present)
+		require.NoError(t, c.flush(t.Context()))
+		require.EqualValues(t, 3, book.committedAt(0), "what was noted but not flushed is dropped")
+		c.note(present, mark{offset: 99})
+		require.NoError(t, c.flush(t.Context()))
+		require.EqualValues(t, 3, book.committedAt(0))
+	})
+	t.Run("keeps offsets when a commit fails and tries again", func(t *testing.T) {
+		t.Parallel()
+		book := newOffsetBook()
+		book.refuse = confluent.NewError(confluent.ErrRebalanceInProgress, "rebalance in progress", false)
+		c, failed := testCommitter(t, book, time.Millisecond)
+		l := &lane{partition: 0}
+		c.own(l)
+		c.note(l, mark{offset: 7})
+		require.Eventually(t, func() bool { return book.committedAt(0) == 7 }, soon, time.Millisecond)
+		require.EqualValues(t, 1, failed.Load())
+	})
+	t.Run("a partition that is not ours any more is no error and harms no other", func(t *testing.T) {
+		t.Parallel()
+		book := newOffsetBook()
+		book.notOurs[0] = true
+		c, failed := testCommitter(t, book, time.Hour)
+		gone, ours := &lane{partition: 0}, &lane{partition: 1}
+		c.own(gone)
+		c.own(ours)
+		c.note(gone, mark{offset: 7})
+		c.note(ours, mark{offset: 8})
+		require.NoError(t, c.flush(t.Context()))
+		require.Zero(t, book.committedAt(0))
+		require.EqualValues(t, 8, book.committedAt(1))
+		require.Zero(t, failed.Load())
+	})
+	t.Run("commits at most once per interval, and at once when told to", func(t *testing.T) {
+		t.Parallel()
+		book := newOffsetBook()
+		c, _ := testCommitter(t, book, time.Hour)
+		l := &lane{partition: 0}
+		c.own(l)
+		c.note(l, mark{offset: 1})
+		require.Eventually(t, func() bool { return book.committedAt(0) == 1 }, soon, time.Millisecond)
+		for offset := range int64(100) {
+			c.note(l, mark{offset: 2 + offset})
+		}
+		require.NoError(t, c.flush(t.Context()))
+		require.EqualValues(t, 101, book.committedAt(0))
+		require.Equal(t, 2, book.commits)
+	})
+	t.Run("a commit that hangs holds up neither notes nor a flush with a deadline", func(t *testing.T) {
+		t.Parallel()
+		book := newOffsetBook()
+		book.hold, book.entered = make(chan struct{}), make(chan struct{}, 8)
+		c, _ := testCommitter(t, book, time.Millisecond)
+		t.Cleanup(func() { close(book.hold) })
+		l := &lane{partition: 0}
+		c.own(l)
+		c.note(l, mark{offset: 1})
+		<-book.entered
+		c.note(l, mark{offset: 2})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, c.flush(ctx), context.DeadlineExceeded)
+		c.disown(l)
+	})
+	t.Run("a code is found inside joined errors", func(t *testing.T) {
+		t.Parallel()
+		err := errors.Join(confluent.NewError(confluent.ErrState, "x", false))
+		require.True(t, isCode(err, confluent.ErrState))
+		require.False(t, isCode(err, confluent.ErrNoOffset))
+		require.False(t, isCode(nil, confluent.ErrState))
+	})
+}
