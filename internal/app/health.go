@@ -99,7 +99,7 @@ func (a *App) consumerStatus() admin.ConsumerStatus {
 	s := a.consumer.Status()
 	view := admin.ConsumerStatus{
 		Topic: s.Topic, Group: s.GroupID, Running: s.Running, LastPoll: s.LastPoll,
-		BrokerError: s.BrokerError, BrokerErrorSince: s.BrokerErrorSince, Fatal: s.Fatal, AbandonedLanes: s.Abandoned,
+		BrokerError: s.BrokerError, BrokerErrorSince: s.BrokerErrorSince, Fatal: s.Fatal, AbandonedLanes: s.Leaving,
 	}
 	if closed, reason, since := a.gate.Closed(); closed {
 		view.Pauses = append(view.Pauses, admin.Pause{By: "provider", Reason: reason, Since: since})
