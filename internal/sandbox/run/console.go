@@ -13,7 +13,9 @@ const (
 	// barPause and linePause are the pauses between two signs of life, on a terminal and elsewhere.
 	barPause  = 200 * time.Millisecond
 	linePause = 2 * time.Second
-	barWidth  = 24
+	barWidth  = 12
+	// textWidth leaves the bar its place on a terminal of 80 columns: a line that wraps could not be redrawn.
+	textWidth = 60
 )
 
 // Console is where a run tells how it goes: a bar on a terminal, plain lines elsewhere.
@@ -60,10 +62,10 @@ func (c *Console) show(done, most int64, text string) {
 			most = -1
 		}
 		c.bar = progressbar.NewOptions64(most, progressbar.OptionSetWriter(c.out), progressbar.OptionSetWidth(barWidth),
-			progressbar.OptionFullWidth(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionThrottle(barPause/2), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionClearOnFinish())
 	}
-	c.bar.Describe(text)
+	c.bar.Describe(text[:min(len(text), textWidth)])
 	_ = c.bar.Set64(done)
 }
 

@@ -64,17 +64,18 @@ func (p *parts) awaitDone(ctx context.Context) (missing string, err error) {
 	for looks := 0; looks < finishLooks; {
 		now, err := p.remains(ctx)
 		switch {
-		case err == nil && now.none():
-			looks++
-		case err == nil:
-			looks, last = 0, now
 		case ctx.Err() != nil: // the question was broken off
-		default:
+		case err != nil:
 			return "", err
+		case now.none():
+			looks++
+		default:
+			looks, last = 0, now
 		}
-		if sleep(ctx, finishPoll) != nil {
-			return fmt.Sprintf("not done (%v): %s", context.Cause(ctx), last), nil
+		if ended := sleep(ctx, finishPoll); ended != nil {
+			missing = fmt.Sprintf("%v: %s", ended, last)
+			break
 		}
 	}
-	return "", nil
+	return missing, nil
 }

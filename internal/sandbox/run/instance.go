@@ -1,8 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -25,6 +27,9 @@ const (
 	// pageTimeout bounds one question to the admin API.
 	pageTimeout = 10 * time.Second
 )
+
+// errEndedWell stands for exit code 0 of a process that was to go on.
+var errEndedWell = errors.New("exit status 0")
 
 // instance is one billing process, and those that follow it after a kill.
 type instance struct {
@@ -82,8 +87,8 @@ func (i *instance) start() error {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if !i.ending {
-			p.fail(fmt.Errorf("billing instance %d ended by itself (%v); its last lines (%s):\n%s", //nolint:errorlint // may be nil
-				i.number, proc.Err(), i.log.Name(), proc.Tail()))
+			p.fail(fmt.Errorf("billing instance %d ended by itself: %w; its last lines (%s):\n%s",
+				i.number, cmp.Or(proc.Err(), errEndedWell), i.log.Name(), proc.Tail()))
 		}
 	}()
 	return nil

@@ -15,7 +15,7 @@ const (
 	// killJitter is the longest wait from a kill's turn to the kill: it may then fall into a commit as well as into a call.
 	killJitter = 40 * time.Millisecond
 	// In an endless run a kill comes this long after the last one, at least and at most.
-	killPauseMin, killPauseMax = 5 * time.Second, 15 * time.Second
+	shortestPause, longestPause = 5 * time.Second, 15 * time.Second
 	// killStream separates the killer's dice from the orders'.
 	killStream = 0x6b696c6c
 )
@@ -46,8 +46,6 @@ func (k *killer) run(ctx context.Context, stop <-chan struct{}) ([]Kill, error) 
 		}
 		done = append(done, kill)
 		last = k.posts()
-		k.say("kill -9 of instance %d at %.1f s, after %s POSTs: %s charges unfinished", kill.Instance, kill.AtSeconds,
-			number(kill.Posts), number(int64(kill.InFlight)))
 	}
 	return done, nil
 }
@@ -62,7 +60,7 @@ func (k *killer) await(ctx context.Context, stop <-chan struct{}, n int, last in
 		share := killShare * float64(k.unique) / float64(k.kills)
 		due = int64(share * (float64(n) + k.dice.Float64()))
 	} else {
-		notBefore = notBefore.Add(killPauseMin + time.Duration(k.dice.Int64N(int64(killPauseMax-killPauseMin))))
+		notBefore = notBefore.Add(shortestPause + time.Duration(k.dice.Int64N(int64(longestPause-shortestPause))))
 	}
 	tick := time.NewTicker(killPoll)
 	defer tick.Stop()
@@ -92,6 +90,8 @@ func (k *killer) strike(ctx context.Context, i *instance) (Kill, error) {
 		return kill, err
 	}
 	kill.InFlight = len(kill.Unfinished)
+	k.say("kill -9 of instance %d at %.1f s, after %s POSTs: %s charges unfinished", kill.Instance, kill.AtSeconds,
+		number(kill.Posts), number(int64(kill.InFlight)))
 	if err := i.start(); err != nil {
 		return kill, err
 	}

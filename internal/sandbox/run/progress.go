@@ -43,11 +43,11 @@ func (p *progress) show() {
 	l := p.provider.Ledger()
 	charged := l.CapturedKeys + l.Declined
 	var b strings.Builder
-	fmt.Fprintf(&b, "%5.1f s  %s records sent, %s charged", time.Since(p.began).Seconds(), number(p.sent.Load()), number(l.CapturedKeys))
+	fmt.Fprintf(&b, "%.1f s  %s sent, %s charged", time.Since(p.began).Seconds(), number(p.sent.Load()), number(l.CapturedKeys))
 	if l.Declined > 0 {
 		fmt.Fprintf(&b, ", %s declined", number(l.Declined))
 	}
-	fmt.Fprintf(&b, ", %s POSTs (%s repeated), %s double charges", number(l.Posts), number(l.RepeatedPosts), number(l.DoubleCharges))
+	fmt.Fprintf(&b, ", %s repeated, %s twice", number(l.RepeatedPosts), number(l.DoubleCharges))
 	if n := p.kills.Load(); n > 0 {
 		fmt.Fprintf(&b, ", %d kills", n)
 	}

@@ -32,7 +32,7 @@ func (r *Report) Summary() string {
 		}
 	}
 	if r.Clean {
-		return fmt.Sprintf("clean: %s records, %s orders, each charged once, in %.1f s", number(r.Records), number(r.Unique), r.Seconds)
+		return fmt.Sprintf("clean: %s records, %s orders, none lost, none charged twice, in %.1f s", number(r.Records), number(r.Unique), r.Seconds)
 	}
 	return fmt.Sprintf("NOT CLEAN: %d of %d checks failed", failed, len(r.Lines))
 }

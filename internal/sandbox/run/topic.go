@@ -110,9 +110,13 @@ func (w *watcher) lag(ctx context.Context) (int64, error) {
 	return lag, nil
 }
 
-// commits are the group's offsets; a group that is not there has none.
+// commits are the group's offsets; a group that is not there has none. A broker that
+// has only just begun to keep groups is asked again until ctx ends.
 func (w *watcher) commits(ctx context.Context) (kadm.OffsetResponses, error) {
 	commits, err := w.admin.FetchOffsets(ctx, w.group)
+	for kerr.IsRetriable(err) && sleep(ctx, finishPoll) == nil {
+		commits, err = w.admin.FetchOffsets(ctx, w.group)
+	}
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil //nolint:nilnil // no offsets
 	}

@@ -1,0 +1,275 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/payment/paymenttest"
+)
+
+// event returns the id of the n-th made-up event.
+func event(n byte) uuid.UUID { return uuid.UUID{6: 0x70, 8: 0x80, 15: n} }
+
+// cleanFacts are those of a run of five records: four events, of which the third was sent twice.
+func cleanFacts() *Facts {
+	f := &Facts{
+		Setup: Setup{Broker: KafkaEmbedded, Instances: 1},
+		Sent: Sent{
+			Records: 5, Unique: 4, Republished: 1,
+			Totals: Totals{"EUR": big.NewInt(3075), "JPY": big.NewInt(100)},
+		},
+		Topic: Topic{Records: 5, Events: map[uuid.UUID]int64{event(1): 1, event(2): 1, event(3): 2, event(4): 1}},
+		Book: Book{
+			Processed: 4,
+			Charges: map[uuid.UUID]Charge{
+				event(1): charge(1, "10.5", "EUR"), event(2): charge(2, "0.25", "EUR"),
+				event(3): charge(3, "20", "EUR"), event(4): charge(4, "100", "JPY"),
+			},
+			Counters: Counters{Received: 5, Processed: 4, Republished: 1, Captured: 4},
+		},
+		Ledger: paymenttest.Ledger{
+			Posts: 4, Keys: 4, Captures: 4, CapturedKeys: 4, CapturedOrders: 4,
+			CapturesPerKey: map[int]int64{1: 4}, CapturesPerOrder: map[int]int64{1: 4},
+			CapturedMinor: map[string]string{"EUR": "3075", "JPY": "100"},
+		},
+		Charges: map[uuid.UUID]paymenttest.Charge{
+			event(1): taken(1, "10.50", "EUR"), event(2): taken(2, "0.25", "EUR"),
+			event(3): taken(3, "20.00", "EUR"), event(4): taken(4, "100", "JPY"),
+		},
+		Duration: 1500 * time.Millisecond,
+	}
+	f.Stats = []Stats{{Counters: f.Book.Counters}}
+	return f
+}
+
+func charge(order int64, amount, code string) Charge {
+	r, _ := new(big.Rat).SetString(amount)
+	return Charge{OrderID: order, Amount: r, Currency: code, Status: "captured", Attempts: 1}
+}
+
+func taken(order int64, amount, code string) paymenttest.Charge {
+	return paymenttest.Charge{Status: "captured", OrderID: order, Amount: amount, Currency: code, Posts: 1, Captures: 1}
+}
+
+// failures are the names of the lines that failed.
+func failures(r Report) (names []string) {
+	for _, line := range r.Lines {
+		if line.Verdict == Failed {
+			names = append(names, line.Name)
+		}
+	}
+	return names
+}
+
+func TestARunInWhichAllAgreeIsClean(t *testing.T) {
+	t.Parallel()
+	r := Judge(cleanFacts())
+	require.Empty(t, failures(r))
+	require.True(t, r.Clean)
+	require.Equal(t, int64(4), r.Captured)
+	require.Equal(t, map[string]Capture{"EUR": {"30.75", "30.75"}, "JPY": {"100", "100"}}, r.CapturedTotal)
+	require.InDelta(t, 1.5, r.Seconds, 0)
+}
+
+func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
+	t.Parallel()
+	edit := func(f *Facts, n byte, change func(*Charge)) {
+		c := f.Book.Charges[event(n)]
+		change(&c)
+		f.Book.Charges[event(n)] = c
+	}
+	editTaken := func(f *Facts, n byte, change func(*paymenttest.Charge)) {
+		c := f.Charges[event(n)]
+		change(&c)
+		f.Charges[event(n)] = c
+	}
+	for name, c := range map[string]struct {
+		spoil func(*Facts)
+		fails []string
+	}{
+		"a record that did not arrive": {func(f *Facts) { f.Topic.Records = 4 }, []string{"records"}},
+		"a record of somebody else":    {func(f *Facts) { f.Topic.Foreign = 1 }, []string{"records"}},
+		"an event that was not claimed": {
+			func(f *Facts) { f.Book.Processed = 3 }, []string{"unique events", "processed"},
+		},
+		"an event twice in the plan": {func(f *Facts) { delete(f.Topic.Events, event(4)) }, []string{"unique events", "lost"}},
+		"a miscounted duplicate":     {func(f *Facts) { f.Sent.Same = 1 }, []string{"duplicates sent"}},
+		"a duplicate not seen": {
+			func(f *Facts) { f.Book.Counters.Republished, f.Book.Counters.Received = 0, 4 },
+			[]string{"duplicates seen", "received", "statistics pages"},
+		},
+		"a redelivery without a reason": {
+			func(f *Facts) { f.Book.Counters.Redelivered, f.Book.Counters.Received = 1, 6 },
+			[]string{"duplicates seen", "received", "statistics pages"},
+		},
+		"a conflict nobody sent": {
+			func(f *Facts) { f.Book.Counters.Conflicting, f.Book.Counters.Republished = 1, 0 },
+			[]string{"duplicates seen", "statistics pages"},
+		},
+		"a charge that the provider does not know": {
+			func(f *Facts) { delete(f.Charges, event(1)) }, []string{"charged"},
+		},
+		"a charge that billing does not know": {
+			func(f *Facts) { delete(f.Book.Charges, event(1)) },
+			[]string{"charged", "lost", "counted as ended", "captured EUR", "currencies"},
+		},
+		"another order at the provider":    {func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.OrderID = 9 }) }, []string{"charged"}},
+		"another amount at the provider":   {func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.Amount = "0.26" }) }, []string{"charged"}},
+		"another currency at the provider": {func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.Currency = "USD" }) }, []string{"charged"}},
+		"a decline that was taken for a capture": {
+			func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.Status = "declined" }) }, []string{"charged"},
+		},
+		"a decline that the provider did not give": {
+			func(f *Facts) {
+				edit(f, 2, func(c *Charge) { c.Status = "declined" })
+				f.Book.Counters.Captured, f.Book.Counters.Declined = 3, 1
+				f.Stats[0].Counters = f.Book.Counters
+			},
+			[]string{"charged", "declined", "captured EUR"},
+		},
+		"an invalid record": {
+			func(f *Facts) { f.Book.Counters.Invalid, f.Book.Counters.Received = 1, 6 },
+			[]string{"invalid", "received", "counted as ended", "statistics pages"},
+		},
+		"a dead letter":           {func(f *Facts) { f.Book.Letters = []Letter{{event(1), "provider_rejected", "open"}} }, []string{"parked"}},
+		"an unfinished charge":    {func(f *Facts) { f.Book.Intents = map[IntentKey]int64{{"unknown", true}: 1} }, []string{"unfinished", "processed", "statistics pages"}},
+		"an unclaimed intent":     {func(f *Facts) { f.Book.Intents = map[IntentKey]int64{{"calling", false}: 1} }, []string{"unfinished"}},
+		"a charge out of nowhere": {func(f *Facts) { f.Topic.Events[event(9)] = 1; delete(f.Topic.Events, event(1)) }, []string{"lost"}},
+		"records not committed":   {func(f *Facts) { f.Lag = 1 }, []string{"lag"}},
+		"a counter that lies":     {func(f *Facts) { f.Book.Counters.Captured = 5 }, []string{"processed", "counted as ended", "statistics pages"}},
+		"a page that lies":        {func(f *Facts) { f.Stats[0].Counters.Captured = 5 }, []string{"statistics pages"}},
+		"a page that lies about the parked": {
+			func(f *Facts) { f.Stats[0].Parked = 1 }, []string{"statistics pages"},
+		},
+		"a page that did not answer": {func(f *Facts) { f.Stats = nil }, []string{"statistics pages"}},
+		"a repeated request": {
+			func(f *Facts) {
+				f.Ledger.Posts, f.Ledger.RepeatedPosts = 5, 1
+				editTaken(f, 1, func(c *paymenttest.Charge) { c.Posts = 2 })
+				edit(f, 1, func(c *Charge) { c.Attempts = 2 })
+			},
+			[]string{"POSTs", "repeated POSTs"},
+		},
+		"a key that is no event":  {func(f *Facts) { f.Strange = 1 }, []string{"POSTs"}},
+		"a key charged twice":     {func(f *Facts) { f.Ledger.CapturesPerKey = map[int]int64{1: 3, 2: 1} }, []string{"double charges"}},
+		"an order charged twice":  {func(f *Facts) { f.Ledger.CapturesPerOrder = map[int]int64{1: 2, 2: 1} }, []string{"double charges"}},
+		"double charges":          {func(f *Facts) { f.Ledger.DoubleCharges = 1 }, []string{"double charges"}},
+		"an attempt not counted":  {func(f *Facts) { edit(f, 3, func(c *Charge) { c.Attempts = 0 }) }, []string{"attempts below POSTs"}},
+		"a cent more in the book": {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(1051, 100) }) }, []string{"charged", "captured EUR", "currencies"}},
+		"a tenth of a cent":       {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(10501, 1000) }) }, []string{"charged", "captured EUR", "currencies"}},
+		"a cent less there":       {func(f *Facts) { f.Ledger.CapturedMinor["EUR"] = "3074" }, []string{"captured EUR"}},
+		"a currency only there":   {func(f *Facts) { f.Ledger.CapturedMinor["KWD"] = "1" }, []string{"captured KWD"}},
+		"another total ordered":   {func(f *Facts) { f.Sent.Totals["JPY"] = big.NewInt(101) }, []string{"currencies"}},
+		"a kill too few":          {func(f *Facts) { f.Setup.Kills = 1 }, []string{"kills"}},
+		"a disorderly end":        {func(f *Facts) { f.Disorder = []string{"exit status 1"} }, []string{"ended in order"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := cleanFacts()
+			c.spoil(f)
+			r := Judge(f)
+			require.Equal(t, c.fails, failures(r))
+			require.False(t, r.Clean)
+		})
+	}
+}
+
+func TestAKillExplainsOneMoreRequestOfWhatItLeftUnfinished(t *testing.T) {
+	t.Parallel()
+	repeated := func(posts int, kills ...Kill) Report {
+		f := cleanFacts()
+		f.Kills, f.Setup.Kills = kills, len(kills)
+		f.Ledger.Posts, f.Ledger.RepeatedPosts = 3+int64(posts), int64(posts)-1
+		c, mine := f.Charges[event(1)], f.Book.Charges[event(1)]
+		c.Posts, mine.Attempts = posts, posts
+		f.Charges[event(1)], f.Book.Charges[event(1)] = c, mine
+		return Judge(f)
+	}
+	with := Kill{Unfinished: map[uuid.UUID]string{event(1): "calling"}}
+	without := Kill{Unfinished: map[uuid.UUID]string{event(2): "calling", event(3): "calling"}}
+
+	require.Empty(t, failures(repeated(2, with)))
+	require.Empty(t, failures(repeated(3, with, with)))
+	require.Equal(t, []string{"repeated POSTs"}, failures(repeated(2, without)))
+	require.Equal(t, []string{"repeated POSTs"}, failures(repeated(3, with, without)))
+	require.Equal(t, int64(1), repeated(3, with, without).UnexplainedPosts)
+}
+
+func TestWhatAKillMayBringIsNoFinding(t *testing.T) {
+	t.Parallel()
+	f := cleanFacts()
+	f.Kills, f.Setup.Kills = []Kill{{}}, 1
+	f.Book.Counters.Redelivered, f.Book.Counters.Republished, f.Book.Counters.Received = 2, 2, 8
+	f.Stats[0].Counters = f.Book.Counters
+	require.Empty(t, failures(Judge(f)))
+
+	f.Book.Counters.Redelivered, f.Book.Counters.Republished, f.Book.Counters.Received = 0, 0, 4
+	f.Stats[0].Counters = f.Book.Counters
+	require.Equal(t, []string{"duplicates seen", "received"}, failures(Judge(f)))
+}
+
+func TestAFailingProviderMayRepeatAndPark(t *testing.T) {
+	t.Parallel()
+	f := cleanFacts()
+	f.Setup.Faulty = true
+	f.Ledger.Posts, f.Ledger.RepeatedPosts = 9, 5
+	f.Book.Letters = []Letter{{event(1), "retries_exhausted", "open"}}
+	r := Judge(f)
+	require.Empty(t, failures(r))
+
+	f.Ledger.DoubleCharges = 1
+	require.Equal(t, []string{"double charges"}, failures(Judge(f)))
+}
+
+func TestTheTableShowsEveryLineAndTheOutcome(t *testing.T) {
+	t.Parallel()
+	f := cleanFacts()
+	f.Lag = 12345
+	r := Judge(f)
+	var text bytes.Buffer
+	r.WriteTable(&text)
+	for _, line := range r.Lines {
+		require.Contains(t, text.String(), line.Name)
+	}
+	require.Regexp(t, `lag +│ +12,345 │ ✗ │`, text.String())
+	require.Contains(t, text.String(), "NOT CLEAN: 1 of ")
+	require.Contains(t, r.Summary(), "NOT CLEAN")
+}
+
+func TestTheReportAsJSONHasTheFiguresByName(t *testing.T) {
+	t.Parallel()
+	r := Judge(cleanFacts())
+	r.fail("done", "3 intents waiting")
+	var text bytes.Buffer
+	require.NoError(t, r.WriteJSON(&text))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(text.Bytes(), &got))
+	require.Equal(t, false, got["clean"])
+	require.InDelta(t, 4, got["unique"], 0)
+	require.InDelta(t, 4, got["posts"], 0)
+	require.Equal(t, map[string]any{"charge": "30.75", "ledger": "30.75"}, got["captured_total"].(map[string]any)["EUR"])
+	require.Contains(t, text.String(), "3 intents waiting")
+}
+
+func TestNumbersAreGroupedByThousands(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -12345678: "-12,345,678"} {
+		require.Equal(t, want, number(n))
+	}
+}
+
+func TestWhatRemainsIsNamed(t *testing.T) {
+	t.Parallel()
+	require.True(t, remainder{}.none())
+	r := remainder{lag: 1200, unfinished: map[IntentKey]int64{{"waiting", false}: 3}, inProgress: 2}
+	require.False(t, r.none())
+	require.Equal(t, "1,200 records not committed, 3 intents waiting (not claimed), 2 requests at the provider", r.String())
+	require.False(t, strings.Contains(remainder{lag: 1}.String(), "intents"))
+}
