@@ -6,20 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"example.com/billing/internal/sandbox/process"
 )
 
 const (
-	// startTimeout bounds the way from the start of the JVM to the first answer; 3 to 6 s on two quiet cores.
+	// startTimeout bounds the way from the start of the JVM to the first answer; 2 to 3 s on two quiet cores, 10 s on busy ones.
 	startTimeout = 90 * time.Second
 	// formatTimeout bounds the formatting of the storage, a JVM of about a second.
 	formatTimeout = 60 * time.Second
@@ -150,98 +145,6 @@ func (b *Broker) format(ctx context.Context) error {
 	}
 
 	return nil
-}
-
-// launch starts the node on its configuration and waits until it answers. On an error no process is left.
-func (b *Broker) launch(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-
-	proc, err := process.Start(b.javaSpec("kafka.Kafka", propertiesFile))
-	if err != nil {
-		return err
-	}
-
-	if err := b.awaitReady(ctx, proc); err != nil {
-		return errors.Join(err, proc.Kill())
-	}
-
-	b.proc = proc
-
-	return nil
-}
-
-// awaitReady asks the broker for its metadata until it answers, ends, or ctx ends.
-func (b *Broker) awaitReady(ctx context.Context, proc *process.Process) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addrs()...), kgo.RetryTimeout(askTimeout))
-	if err != nil {
-		return fmt.Errorf("client for the readiness check: %w", err)
-	}
-	defer client.Close()
-
-	admin := kadm.NewClient(client)
-	tick := time.NewTicker(readyPoll)
-
-	defer tick.Stop()
-
-	for {
-		if b.answers(ctx, admin) {
-			return nil
-		}
-
-		select {
-		case <-proc.Done():
-			return b.died(proc)
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the broker's answer: %w: %s", context.Cause(ctx), proc.Tail())
-		case <-tick.C:
-		}
-	}
-}
-
-// answers reports whether the broker is registered with its controller and takes requests.
-func (b *Broker) answers(ctx context.Context, admin *kadm.Client) bool {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-
-	meta, err := admin.BrokerMetadata(ctx)
-
-	return err == nil && len(meta.Brokers) > 0 && meta.Controller >= 0
-}
-
-// died explains the end of a broker that never answered.
-func (b *Broker) died(proc *process.Process) error {
-	err := fmt.Errorf("broker ended (%w): %s", orExited(proc.Err()), proc.Tail())
-	if strings.Contains(proc.Tail(), "Address already in use") {
-		return errors.Join(errPortTaken, err)
-	}
-
-	return err
-}
-
-// orExited gives an orderly end a name.
-func orExited(err error) error {
-	if err == nil {
-		return errors.New("exit status 0")
-	}
-
-	return err
-}
-
-// javaSpec is the JVM for a Kafka class: bounded heap; quick to start rather than quick in the long run.
-func (b *Broker) javaSpec(class string, args ...string) process.Spec {
-	flags := []string{
-		"-Xms64m", "-Xmx" + strconv.Itoa(b.options.HeapMB) + "m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError",
-		"-Djava.awt.headless=true", "-Djava.io.tmpdir=" + tempFolder, "-Dlog4j2.configurationFile=" + logFile,
-		// Not the jars' glob alone: the class path is one argument, which no shell expands.
-		"-cp", filepath.Join(b.libs, "*"), class,
-	}
-
-	return process.Spec{
-		Path: b.java, Args: append(flags, args...), Dir: b.dir, Log: b.options.Log,
-		// A broker whose owner is gone has nobody to be orderly for.
-		DeathSignal: syscall.SIGKILL,
-	}
 }
 
 // Addrs are the broker's addresses for clients, the same over its whole life.

@@ -32,6 +32,9 @@ const (
 // clusterID is the same for every broker, as each is a cluster by itself: a new one on an earlier broker's folder must be of its cluster.
 const clusterID = "YmlsbGluZy1zYW5kYm94IQ"
 
+// offsetsPartitions is the number of partitions, and so of coordinators, that groups are spread over.
+const offsetsPartitions = 4
+
 // Options are the settings of a broker; the zero value is ready for tests.
 type Options struct {
 	// Dir keeps data and configuration; empty: a temporary folder, removed by Stop.
@@ -88,7 +91,7 @@ func properties(o Options, port, controller int) map[string]string {
 
 		// Internal topics: one node, and a few partitions, as each costs files and start-up time.
 		"offsets.topic.replication.factor":                 "1",
-		"offsets.topic.num.partitions":                     "4",
+		"offsets.topic.num.partitions":                     strconv.Itoa(offsetsPartitions),
 		"transaction.state.log.replication.factor":         "1",
 		"transaction.state.log.min.isr":                    "1",
 		"transaction.state.log.num.partitions":             "4",
