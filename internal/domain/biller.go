@@ -289,7 +289,7 @@ func (b *Biller) report(ctx context.Context, r *ruling) {
 	}
 	for i := range r.letters {
 		l := &r.letters[i]
-		b.log.WarnContext(ctx, "dead letter", "reason", l.Reason, "detail", l.Detail, "event_id", l.EventID, "record", l.Record.Coordinates.String())
+		b.log.WarnContext(ctx, "dead letter", "reason", l.Reason, "detail", l.Detail, "event_id", l.EventID, "record", l.Record.String())
 	}
 	if r.stale > 0 {
 		b.log.WarnContext(ctx, "answers came after their lease had passed on", "count", r.stale)

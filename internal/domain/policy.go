@@ -37,7 +37,7 @@ const (
 // up to a quarter, so that what failed together does not come back together.
 func pause(elapsed, least, most time.Duration) time.Duration {
 	d := min(max(elapsed, least), most)
-	return d - rand.N(d/4+1)
+	return d - rand.N(d/4+1) //nolint:gosec // jitter, not a secret
 }
 
 // expired reports whether the intent has been retried for long enough.

@@ -36,17 +36,12 @@ func (s *situation) finals(facts Facts) {
 // rule decides what a batch writes about one record. Intent is that of the
 // record's event, locked, where the batch has to do with one.
 func (r *ruling) rule(it *item, in *Intent) error {
-	if it.invalid != nil {
-		r.invalid(it.record, it.invalid)
-		return nil
+	if it.fate != fateInvalid {
+		r.received(it, in)
 	}
-	counted := it.fate
-	if counted.fresh() && in != nil && in.Claimed {
-		// Another group claimed the event while this transaction was open.
-		counted = it.repeats(Sighting{EventID: in.EventID, Source: in.Record.Coordinates, Fingerprint: in.Fingerprint})
-	}
-	r.count(it.record.Coordinates, func(n *Counters) { it.received(n, counted) })
 	switch it.fate {
+	case fateInvalid:
+		r.invalid(it.record, it.invalid)
 	case fateConflicting:
 		r.conflicting(it)
 		r.dropOpened(it, in)
@@ -67,21 +62,28 @@ func (r *ruling) rule(it *item, in *Intent) error {
 }
 
 // received counts a record of a valid event by its fate.
-func (it *item) received(n *Counters, f fate) {
-	n.Received++
-	switch f {
-	case fateConflicting:
-		n.Conflicting++
-	case fateRedelivered:
-		n.Redelivered++
-	case fateRepublished:
-		n.Republished++
-	default:
-		n.Processed++
-		if !it.event.IsV7() {
+func (r *ruling) received(it *item, in *Intent) {
+	f := it.fate
+	if f.fresh() && in != nil && in.Claimed {
+		// Another group claimed the event while this transaction was open.
+		f = it.repeats(Sighting{EventID: in.EventID, Source: in.Record.Coordinates, Fingerprint: in.Fingerprint})
+	}
+	r.count(it.record.Coordinates, func(n *Counters) {
+		n.Received++
+		switch {
+		case f == fateConflicting:
+			n.Conflicting++
+		case f == fateRedelivered:
+			n.Redelivered++
+		case f == fateRepublished:
+			n.Republished++
+		case it.event.IsV7():
+			n.Processed++
+		default:
+			n.Processed++
 			n.NonV7++
 		}
-	}
+	})
 }
 
 // invalid parks a record that holds no valid event.
@@ -112,12 +114,13 @@ func (r *ruling) dropOpened(it *item, in *Intent) {
 
 // takenItem decides about a fresh event whose order a charge claims.
 func (r *ruling) takenItem(it *item, in *Intent) error {
-	if it.opened == nil {
+	switch {
+	case it.opened == nil:
 		fresh := newIntent(&it.event, it.record, r.policy.Group, r.now)
 		in = &fresh
-	} else if !in.ownedBy(it.opened.Token) {
+	case !in.ownedBy(it.opened.Token):
 		return ErrMoved
-	} else {
+	default:
 		in.spend(r.policy, it.answer)
 	}
 	in.Claimed = true
