@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -111,26 +112,35 @@ func TestAnyOtherAnswerOfTheProviderOpensTheGate(t *testing.T) {
 
 func TestEveryoneWaitsAtAClosedGateAndGoesOnWhenItOpens(t *testing.T) {
 	t.Parallel()
-	g, _ := closedGate(t)
-	passes := make(chan Pass, 8)
-	errs := make(chan error, 8)
-	for range 8 {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := closedGate(t)
+		passes := make(chan Pass, 8)
+		errs := make(chan error, 9)
+		for range 8 {
+			go func() {
+				pass, err := g.Admit(t.Context())
+				errs <- err
+				passes <- pass
+			}()
+		}
+		over, cancel := context.WithCancel(t.Context())
 		go func() {
-			pass, err := g.Admit(t.Context())
-			passes <- pass
+			_, err := g.Admit(over)
 			errs <- err
 		}()
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := g.Admit(over)
-	require.ErrorIs(t, err, context.Canceled, "who is stopping does not wait")
-	require.Empty(t, passes)
-	require.True(t, g.observe(Answer{Kind: Captured, Status: 200}))
-	for range 8 {
-		require.NoError(t, <-errs)
-		require.Equal(t, Pass{}, <-passes)
-	}
+		synctest.Wait()
+		require.Empty(t, errs, "they wait")
+		cancel()
+		require.ErrorIs(t, <-errs, context.Canceled, "who is stopping does not wait")
+		synctest.Wait()
+		require.Empty(t, errs, "all others still do")
+
+		require.True(t, g.observe(Answer{Kind: Captured, Status: 200}))
+		for range 8 {
+			require.NoError(t, <-errs)
+			require.Equal(t, Pass{}, <-passes)
+		}
+	})
 }
 
 func TestOneProbeASecondGoesOut(t *testing.T) {
@@ -167,10 +177,7 @@ func TestAProbeThatIsLeftGoesToOneRecordOfOneLane(t *testing.T) {
 	require.Equal(t, 0, pass.Limit(0))
 	require.True(t, g.allows(pass))
 
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = g.Admit(over)
-	require.ErrorIs(t, err, context.Canceled, "there is no second one")
+	requireNoProbe(t, g)
 }
 
 func TestAProbeLeftFromAnEarlierClosureIsGone(t *testing.T) {
@@ -179,8 +186,17 @@ func TestAProbeLeftFromAnEarlierClosureIsGone(t *testing.T) {
 	g.leaveProbe()
 	require.True(t, g.observe(Answer{Kind: Captured, Status: 200}))
 	require.True(t, g.observe(refused))
+	requireNoProbe(t, g)
+}
+
+// requireNoProbe asks often: of a probe and the end of waiting, both there, a
+// select takes either.
+func requireNoProbe(t *testing.T, g *Gate) {
+	t.Helper()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := g.Admit(over)
-	require.ErrorIs(t, err, context.Canceled)
+	for range 100 {
+		_, err := g.Admit(over)
+		require.ErrorIs(t, err, context.Canceled)
+	}
 }

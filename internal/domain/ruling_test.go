@@ -28,7 +28,7 @@ func TestALateCaptureIsWrittenInEveryState(t *testing.T) {
 
 func TestAnAnswerSettlesItsAttempts(t *testing.T) {
 	t.Parallel()
-	firstTry := noon.Add(-time.Minute)
+	firstTry := noon.Add(-30 * time.Second)
 	for name, tc := range map[string]struct {
 		answer    Answer
 		sent      bool // by an earlier lease

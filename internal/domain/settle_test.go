@@ -18,15 +18,15 @@ var (
 )
 
 // leased returns an event and its intent under a lease of three attempts, taken
-// a minute ago, and not yet claimed.
+// half a minute ago, and not yet claimed.
 func leased() (*Event, *Intent) {
 	e := &Event{
 		ID: uuid.Must(uuid.NewV7()), OrderID: 42, CustomerID: 7, Total: tenEuros,
 		OccurredAt: noon.Add(-time.Hour),
 	}
 	r := &Record{Coordinates: Coordinates{Topic: "t", Partition: 3, Offset: 9}, Value: []byte("v")}
-	in := newIntent(e, r, "g", noon.Add(-time.Minute))
-	in.lease(&bounds, noon.Add(-time.Minute))
+	in := newIntent(e, r, "g", noon.Add(-30*time.Second))
+	in.lease(&bounds, noon.Add(-30*time.Second))
 	in.Stored = true
 	return e, &in
 }
