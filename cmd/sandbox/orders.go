@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -37,6 +38,9 @@ func ordersCommand(std streams) *cobra.Command {
 			"  sandbox orders --brokers 127.0.0.1:9092 --orders orders.csv",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags.brokers == "" {
+				return usageError{errors.New("--brokers is needed")}
+			}
 			if flags.source.Endless() && !cmd.Flags().Changed("rate") {
 				flags.source.Rate = ordersDefaultRate
 			}
@@ -58,7 +62,6 @@ func ordersCommand(std streams) *cobra.Command {
 	f.IntVar(&flags.source.Records, "records", 0, "how many records to generate (0: an endless stream)")
 	// Orders of an earlier stream into the same topic must not be charged again under the same id.
 	f.Int64Var(&flags.source.FirstOrder, "first-order", time.Now().UnixMilli(), "id of the first generated order; the default is the time in ms")
-	must(c.MarkFlagRequired("brokers"))
 	return c
 }
 
@@ -68,13 +71,6 @@ func addSourceFlags(c *cobra.Command, source *run.Source) {
 	f.Float64Var(&source.Duplicates, "duplicates", 0.2, "share of all records that are duplicates, half of them the same record again, half republished")
 	f.Float64Var(&source.Rate, "rate", 0, fmt.Sprintf("records per second (0: as fast as they go; an endless stream: %d)", ordersDefaultRate))
 	f.Uint64Var(&source.Seed, "seed", 0, "repeats the orders of an earlier run (default: another one each time)")
-}
-
-// must is for flags that are misdeclared, which every start would show.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }
 
 // sentSummary is the line that says what was sent.
@@ -94,6 +90,7 @@ func produceOrders(ctx context.Context, std streams, flags ordersFlags, producer
 	if err := orders.EnsureTopic(ctx, producer.Brokers, flags.topic, flags.partitions); err != nil {
 		return err
 	}
+	fmt.Fprintf(std.err, "sending to %s at %s\n", flags.topic, flags.brokers)
 	lastLine := time.Now()
 	producer.Progress = func(n int64) {
 		if time.Since(lastLine) > 5*time.Second {

@@ -226,7 +226,7 @@ func (r *runner) tidy(wrong bool) error {
 		return os.RemoveAll(r.parts.dir)
 	}
 	// Under another name, or the next run would sweep it away.
-	failed := filepath.Join(filepath.Dir(r.parts.dir), fmt.Sprintf("billing-sandbox-failed-%d", time.Now().UnixMilli()))
+	failed := filepath.Join(filepath.Dir(r.parts.dir), "billing-sandbox-failed-"+filepath.Base(r.parts.dir))
 	if err := os.Rename(r.parts.dir, failed); err != nil {
 		return fmt.Errorf("keep the run folder: %w", err)
 	}
