@@ -45,9 +45,11 @@ type Tx interface {
 	Look(ctx context.Context, subjects []Subject) (Facts, error)
 	// Lock locks the intents of the events and returns those that exist.
 	Lock(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Intent, error)
-	// Due locks the group's longest due intent that is claimed and not dead,
-	// passing over those that others have locked; nil when there is none.
-	Due(ctx context.Context, group string, now time.Time) (*Intent, error)
+	// Due locks the longest due intent that is claimed and not dead, passing over
+	// those that others have locked; nil when there is none. Whose group claimed it
+	// does not matter: to every other one the event is a duplicate, so that what a
+	// group left behind when it went would be finished by nobody.
+	Due(ctx context.Context, now time.Time) (*Intent, error)
 	// Write writes intents and charges. ErrMoved: a new row was there already, or
 	// an old one is gone. ErrOrderTaken: an intent may not claim its order.
 	Write(ctx context.Context, w Writes) error

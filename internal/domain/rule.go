@@ -134,6 +134,9 @@ func (r *ruling) adopted(it *item, in *Intent) error {
 	if in == nil {
 		return ErrMoved
 	}
+	if !in.Claimed {
+		in.Group = r.policy.Group // whose counters it is finished in
+	}
 	in.Claimed = true
 	if in.State == Answered {
 		r.settle(situation{event: &it.event, intent: in, order: it.order, claims: true}, in.Token, *in.Answer)

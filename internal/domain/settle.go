@@ -152,7 +152,9 @@ func (r *ruling) save(in *Intent) {
 func (r *ruling) finish(s situation, status ChargeStatus, a Answer) {
 	c := settled(s.event, s.intent, status, a, r.now)
 	r.writes.Charges = append(r.writes.Charges, c)
-	r.count(c.Source, func(n *Counters) { n.final(status) })
+	var n Counters
+	n.final(status)
+	r.stats.add(statKey(s.intent.Group, c.Source, r.now), n) // where the claim was counted
 	r.drop(s.intent)
 }
 

@@ -13,9 +13,10 @@ import (
 
 // Bounds of the worker.
 const (
-	workerWidth = 64                     // intents that it finishes at a time
-	workerPoll  = 200 * time.Millisecond // pause when nothing is due
-	workerRest  = time.Second            // pause after the store failed
+	workerWidth  = 64                     // intents that it finishes at a time
+	workerTakers = 3                      // leases it takes at a time, while there is more to take
+	workerPoll   = 200 * time.Millisecond // pause when nothing is due
+	workerRest   = time.Second            // pause after the store failed
 )
 
 // Worker goes on with intents that are due: after an unknown answer, a crash,
@@ -47,30 +48,56 @@ type job struct {
 }
 
 // Run takes due intents until ctx ends, and returns when those it took are
-// finished or put back.
+// finished or put back. One taker looks for them all the time; the others join
+// in while it finds some, since taking waits for the disk.
 func (w *Worker) Run(ctx context.Context) {
-	var jobs sync.WaitGroup
-	defer jobs.Wait()
+	var takers, jobs sync.WaitGroup
 	slots := make(chan struct{}, workerWidth)
+	more := make(chan struct{}, workerTakers)
+	for range workerTakers - 1 {
+		takers.Go(func() {
+			for {
+				select {
+				case <-more:
+					w.takeAll(ctx, slots, more, &jobs)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	for rest := time.Duration(0); sleep(ctx, rest); {
+		rest = w.takeAll(ctx, slots, more, &jobs)
+	}
+	takers.Wait()
+	jobs.Wait()
+}
+
+// takeAll takes intents until none is due, and says how long to rest then.
+func (w *Worker) takeAll(ctx context.Context, slots, more chan struct{}, jobs *sync.WaitGroup) (rest time.Duration) {
 	for {
 		w.lastTurn.Store(w.clock.Now().UnixNano())
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			return
+			return 0
 		}
 		j, rest := w.next(ctx)
 		if j == nil {
 			<-slots
-			if !sleep(ctx, rest) {
-				return
+			if rest == 0 && ctx.Err() == nil {
+				continue // dealt with without a call; there may be more
 			}
-			continue
+			return rest
 		}
 		jobs.Go(func() {
 			defer func() { <-slots }()
 			w.work(ctx, j)
 		})
+		select {
+		case more <- struct{}{}:
+		default: // everybody is at it
+		}
 	}
 }
 
@@ -108,7 +135,7 @@ func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err e
 	var due *Intent
 	r := newRuling(&w.policy, w.clock.Now())
 	err = w.book.Aside(ctx, func(tx Tx) error {
-		if due, err = tx.Due(ctx, w.policy.Group, r.now); err != nil || due == nil {
+		if due, err = tx.Due(ctx, r.now); err != nil || due == nil {
 			return err
 		}
 		if due.State == Calling {

@@ -13,10 +13,10 @@ import (
 )
 
 // due returns the event that is due at an instant, uuid.Nil for none.
-func due(t testing.TB, s *store.Store, of string, now time.Time) (id uuid.UUID) {
+func due(t testing.TB, s *store.Store, now time.Time) (id uuid.UUID) {
 	t.Helper()
 	require.NoError(t, s.Aside(t.Context(), func(tx domain.Tx) error {
-		in, err := tx.Due(t.Context(), of, now)
+		in, err := tx.Due(t.Context(), now)
 		if in != nil {
 			id = in.EventID
 		}
@@ -42,7 +42,7 @@ func TestOnlyClaimedLiveIntentsFallDue(t *testing.T) {
 		"a parked one never":          {aWaiting(inState(domain.Parked)), false},
 		"a held one never":            {aWaiting(inState(domain.Held)), false},
 		"an unclaimed one never":      {aWaiting(func(in *domain.Intent) { in.Claimed = false }), false},
-		"another group's never":       {aWaiting(func(in *domain.Intent) { in.Group = "another-group" }), false},
+		"another group's too":         {aWaiting(func(in *domain.Intent) { in.Group = "another-group" }), true},
 		"one of the next microsecond": {aWaiting(dueAt(epoch.Add(time.Microsecond))), false},
 		"one of long ago":             {aWaiting(dueAt(epoch.AddDate(-1, 0, 0))), true},
 	} {
@@ -54,7 +54,7 @@ func TestOnlyClaimedLiveIntentsFallDue(t *testing.T) {
 			if tc.due {
 				want = tc.intent.EventID
 			}
-			require.Equal(t, want, due(t, s, group, epoch))
+			require.Equal(t, want, due(t, s, epoch))
 		})
 	}
 }
@@ -62,14 +62,14 @@ func TestOnlyClaimedLiveIntentsFallDue(t *testing.T) {
 func TestTheLongestDueIntentComesFirstAndWhole(t *testing.T) {
 	t.Parallel()
 	s, _ := storetest.Open(t)
-	require.Equal(t, uuid.Nil, due(t, s, group, epoch), "nothing is due in an empty book")
+	require.Equal(t, uuid.Nil, due(t, s, epoch), "nothing is due in an empty book")
 	late := aWaiting(dueAt(epoch.Add(-time.Minute)))
 	later := aWaiting(full)
 	later.DueAt = epoch.Add(-time.Hour)
 	put(t, s, aWaiting(), late, later, aWaiting(dueAt(epoch.Add(-time.Second))))
 
 	require.NoError(t, s.Aside(t.Context(), func(tx domain.Tx) error {
-		in, err := tx.Due(t.Context(), group, epoch)
+		in, err := tx.Due(t.Context(), epoch)
 		later.Stored = true
 		require.Equal(t, &later, in)
 		return err
@@ -83,16 +83,16 @@ func TestDuePassesOverWhatOthersHold(t *testing.T) {
 	first, second := aWaiting(dueAt(epoch.Add(-time.Minute))), aWaiting()
 	put(t, s, first, second)
 	within(t, s, func(tx domain.Tx) error {
-		one, err := tx.Due(t.Context(), group, epoch)
+		one, err := tx.Due(t.Context(), epoch)
 		require.NoError(t, err)
 		require.Equal(t, first.EventID, one.EventID)
 		return s.Aside(t.Context(), func(other domain.Tx) error {
-			two, err := other.Due(t.Context(), group, epoch)
+			two, err := other.Due(t.Context(), epoch)
 			require.NoError(t, err)
 			require.Equal(t, second.EventID, two.EventID)
-			require.Equal(t, uuid.Nil, due(t, s, group, epoch), "a third worker finds nothing")
+			require.Equal(t, uuid.Nil, due(t, s, epoch), "a third worker finds nothing")
 			return nil
 		})
 	})
-	require.Equal(t, first.EventID, due(t, s, group, epoch), "what was put back is due again")
+	require.Equal(t, first.EventID, due(t, s, epoch), "what was put back is due again")
 }

@@ -97,11 +97,11 @@ func (t tx) Lock(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*domain.In
 }
 
 // Due implements [domain.Tx].
-func (t tx) Due(ctx context.Context, group string, now time.Time) (*domain.Intent, error) {
+func (t tx) Due(ctx context.Context, now time.Time) (*domain.Intent, error) {
 	var rows []chargeIntent
 	err := t.db.WithContext(ctx).
 		Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}).
-		Where("claimed AND state IN ('waiting', 'calling', 'unknown', 'answered') AND consumer_group = ? AND due_at <= ?", group, now).
+		Where("claimed AND state IN ('waiting', 'calling', 'unknown', 'answered') AND due_at <= ?", now).
 		Order("due_at").Limit(1).Find(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("find due charge_intent: %w", err)
@@ -154,7 +154,7 @@ func updateIntents(db *gorm.DB, intents []domain.Intent) error {
 			return err
 		}
 		result := db.Model(&chargeIntent{}).Where("event_id = ?", row.EventID).
-			Select("State", "Claimed", "MaybeSent", "Token", "Owner", "LeaseUntil", "DueAt", "FirstAttemptAt", "Attempts", "Answer", "LastError").
+			Select("State", "Claimed", "MaybeSent", "Token", "Owner", "LeaseUntil", "DueAt", "FirstAttemptAt", "Attempts", "Answer", "LastError", "ConsumerGroup").
 			Updates(&row)
 		switch {
 		case sqlState(result.Error) == uniqueViolation:

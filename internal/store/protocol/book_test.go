@@ -133,6 +133,12 @@ func (w *world) balanced() {
 		FROM charge_intent WHERE claimed`, nil, &open, &parked)
 	require.Equal(w.t, n.Processed+n.Recovered, n.Captured+n.Declined+n.DuplicateOrder+n.Discarded+open+parked,
 		"processed: %+v, unfinished %d, parked %d", n, open, parked)
+	var askew int
+	w.scan(`SELECT count(*) FROM (SELECT consumer_group FROM (
+			SELECT consumer_group, sum(processed + recovered - captured - declined - duplicate_order - discarded) AS n FROM dedup_stat GROUP BY 1
+			UNION ALL SELECT consumer_group, -count(*) FROM charge_intent WHERE claimed GROUP BY 1
+		) d GROUP BY consumer_group HAVING sum(n) <> 0) askew`, nil, &askew)
+	require.Zero(w.t, askew, "each group's books balance by themselves")
 	w.scan("SELECT count(*) FROM charge", nil, &finals)
 	require.Equal(w.t, finals, n.Captured+n.Declined+n.DuplicateOrder+n.Discarded, "final charges: %+v", n)
 

@@ -144,6 +144,28 @@ func TestEventThatAnotherGroupClaimedMeanwhileIsCountedOnce(t *testing.T) {
 	w.balanced()
 }
 
+// A group may go for good: it was renamed, or its service was switched off. What
+// it left unfinished makes duplicates elsewhere, so it must be finished there.
+func TestWhatAGroupLeftUnfinishedIsFinishedByAnother(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*world, *instance) event{
+		"unclaimed, before its claim": func(w *world, i *instance) event { return abandoned(w, i, times) },
+		"claimed, of unknown outcome": func(w *world, i *instance) event { return mayBeCharged(w, i, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			one, two := w.instance("one"), w.instance("two", inGroup("another"))
+			a := leave(w, one)
+			two.mustBill(a.record)
+			w.clock.advance(time.Hour)
+			two.settle()
+			w.final(a, "captured")
+			w.balanced()
+		})
+	}
+}
+
 // Another meaning under a known id is nobody's business to charge.
 func TestConflictingPayloadIsParkedAndCountedOnce(t *testing.T) {
 	t.Parallel()

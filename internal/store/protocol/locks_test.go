@@ -67,6 +67,7 @@ func TestCrossedIntentsOfManyRowsDoNotHang(t *testing.T) {
 			rising = append(rising, w.calling(ids[n], order))
 			falling = append(falling, w.calling(ids[2*orders-1-n], order))
 		}
+		slices.Reverse(falling) // by event, as a batch has them
 		var first, second map[uuid.UUID]bool
 		for _, err := range together(
 			func() (err error) { first, err = s.Open(context.WithoutCancel(t.Context()), rising); return err },

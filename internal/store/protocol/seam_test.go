@@ -170,9 +170,9 @@ type seamTx struct {
 	empty bool // and there was none
 }
 
-func (t *seamTx) Due(ctx context.Context, group string, now time.Time) (*domain.Intent, error) {
+func (t *seamTx) Due(ctx context.Context, now time.Time) (*domain.Intent, error) {
 	t.take = true
-	in, err := t.Tx.Due(ctx, group, now)
+	in, err := t.Tx.Due(ctx, now)
 	t.empty = in == nil
 	if t.empty {
 		select {

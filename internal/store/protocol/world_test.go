@@ -138,24 +138,24 @@ func (i *instance) run() *running {
 // settle runs the worker until nothing is due and nothing of its own in flight.
 func (i *instance) settle() {
 	i.t.Helper()
+	i.seam.forgetIdle()
 	worker := i.run()
 	defer worker.stop()
 	i.idle()
 }
 
-// idle waits until the running worker has found nothing due and has no lease left.
+// idle waits until the running worker has looked in vain, nothing claimed is due
+// and it has no lease left.
 func (i *instance) idle() {
 	i.t.Helper()
-	i.seam.forgetIdle()
-	for {
-		await(i.t, i.seam.idle)
-		var leased int
-		i.world.scan("SELECT count(*) FROM charge_intent WHERE state = 'calling' AND claimed AND owner = $1 AND lease_until > $2",
-			[]any{i.name, i.world.clock.Now()}, &leased)
-		if leased == 0 {
-			return
-		}
-	}
+	await(i.t, i.seam.idle)
+	require.Eventually(i.t, func() bool {
+		var left int
+		i.world.scan(`SELECT count(*) FROM charge_intent WHERE (state = 'calling' AND owner = $1 AND lease_until > $2)
+			OR (claimed AND state NOT IN ('parked', 'held') AND due_at <= $2)`,
+			[]any{i.name, i.world.clock.Now()}, &left)
+		return left == 0
+	}, patience, 2*time.Millisecond)
 }
 
 // event is an order event and the record that first carried it.
