@@ -193,9 +193,12 @@ func TestOnlyAFewReadsRunAtATime(t *testing.T) {
 
 func TestAClientThatLeavesIsNoError(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	b := setup(t, func(b *bundle) { b.archive.entered = make(chan struct{}) })
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		<-b.archive.entered
+		leave()
+	}()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/charges", http.NoBody)
 	r.Header.Set("Authorization", "Bearer "+readToken)
 	require.Equal(t, http.StatusServiceUnavailable, b.send(t, r).Code)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -226,15 +227,19 @@ func TestHealthOfWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	bodies := []string{"<html>", "{}", ""}
+	var asked atomic.Int32
 	server := &http.Server{
 		ReadHeaderTimeout: time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "<html>", http.StatusBadGateway)
+			http.Error(w, bodies[min(int(asked.Add(1)), len(bodies))-1], http.StatusBadGateway)
 		}),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	require.EqualError(t, admin.CheckHealth(t.Context(), listener.Addr().String()), "not ready: 502 Bad Gateway")
+	for _, body := range bodies {
+		require.EqualError(t, admin.CheckHealth(t.Context(), listener.Addr().String()), "not ready: 502 Bad Gateway", body)
+	}
 	require.NoError(t, server.Close())
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
 	require.ErrorContains(t, admin.CheckHealth(t.Context(), listener.Addr().String()), "connection refused")
