@@ -180,8 +180,6 @@ func (w *Worker) prepare(r *ruling, event *Event, in *Intent, facts Facts) bool 
 		r.park(in, ReasonNeedsReconciliation, "the request would differ from the one that the intent was made for")
 	case r.policy.keyTooOld(in, r.now):
 		r.park(in, ReasonNeedsReconciliation, "the provider may have forgotten the key; it is not sent again blindly")
-	case r.policy.expired(in, r.now):
-		r.park(in, ReasonRetriesExhausted, in.LastError)
 	case in.State == Waiting && held && holder != in.EventID:
 		r.postpone(in)
 	default:

@@ -57,6 +57,32 @@ func TestRetriesEndInALetter(t *testing.T) {
 	}
 }
 
+// The horizon ends retries, not outages of ours: whatever kept us from trying, the
+// provider is asked once more before an operator is.
+func TestOutageOfOursBeyondTheHorizonParksNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ first, next step }{
+		"stopped, after a refused connection":  {refuses, captures},
+		"stopped, after an unknown answer":     {losing(captures), captures},
+		"paused by the provider":               {forbids, captures},
+		"paused by the provider, and declined": {forbids, declines},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			one, two := w.instance("one"), w.instance("two")
+			a := w.event(1, "10.50")
+			w.provider.script(a.id, tt.first, tt.next)
+			one.mustBill(a.record)
+			w.clock.advance(w.policy.RetryHorizon + time.Hour)
+			two.settle()
+			require.Empty(t, w.letters())
+			require.NotEmpty(t, w.status(a))
+			w.balanced()
+		})
+	}
+}
+
 // A sibling that waits for a parked event would wait for ever. It claims no
 // order, so that its letter meets no unique key.
 func TestEventThatWaitsForAParkedOneIsHeld(t *testing.T) {
