@@ -24,7 +24,9 @@ func TestABatchTellsTheFirstRecordOfAnEventFromItsRepetitions(t *testing.T) {
 	t.Parallel()
 	a, b := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
 	records := []Record{
-		recordOf(b, 2, 10), recordOf(a, 1, 11), {Value: []byte("{")}, recordOf(b, 2, 12),
+		recordOf(b, 2, 10), recordOf(a, 1, 11),
+		{Value: []byte("{")},
+		recordOf(b, 2, 12),
 		recordOf(a, 99, 13), recordOf(b, 2, 10),
 	}
 	batch := newBatch(Decoder{}, records)

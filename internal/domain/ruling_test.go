@@ -163,11 +163,13 @@ func TestAnEventOfATakenOrder(t *testing.T) {
 			Charge{Status: ChargeCaptured, Amount: tenEuros}, false, decision{intent: "gone", charge: ChargeDuplicateOrder},
 		},
 		"of another amount conflicts": {
-			Charge{Status: ChargeCaptured, Amount: Money{minor: 1001, currency: tenEuros.currency}}, false,
+			Charge{Status: ChargeCaptured, Amount: Money{minor: 1001, currency: tenEuros.currency}},
+			false,
 			decision{intent: "held", letter: ReasonOrderConflict},
 		},
 		"of another currency conflicts": {
-			Charge{Status: ChargeCaptured, Amount: Money{minor: 1000, currency: Currency{code: "USD", exponent: 2}}}, false,
+			Charge{Status: ChargeCaptured, Amount: Money{minor: 1000, currency: Currency{code: "USD", exponent: 2}}},
+			false,
 			decision{intent: "held", letter: ReasonOrderConflict},
 		},
 		"that an operator keeps claimed conflicts": {

@@ -107,8 +107,13 @@ func decisions() []row {
 func situations() (all [][]string) {
 	all = [][]string{{}}
 	for _, values := range [][]string{
-		answerNames[:], {"ours", "theirs", "none"}, {"claimed", "unclaimed"}, {"sent", "unsent"},
-		{"free", "captured", "declined"}, {"free", "taken"}, {"young", "old"},
+		answerNames[:],
+		{"ours", "theirs", "none"},
+		{"claimed", "unclaimed"},
+		{"sent", "unsent"},
+		{"free", "captured", "declined"},
+		{"free", "taken"},
+		{"young", "old"},
 	} {
 		var longer [][]string
 		for _, s := range all {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -60,11 +61,11 @@ func sortedPartitions(m partitionMap) []*domain.PartitionStats {
 
 // countersOf sums the counters of each partition since an instant, by whole minutes.
 func countersOf(db *gorm.DB, group string, since time.Time) (partitionMap, error) {
-	sums := "topic, partition"
+	columns := []string{"topic", "partition"}
 	for _, c := range counterColumns() {
-		sums += fmt.Sprintf(", coalesce(sum(%[1]s), 0)::bigint AS %[1]s", c)
+		columns = append(columns, fmt.Sprintf("coalesce(sum(%[1]s), 0)::bigint AS %[1]s", c))
 	}
-	q := db.Model(&dedupStat{}).Select(sums).Where("consumer_group = ?", group)
+	q := db.Model(&dedupStat{}).Select(strings.Join(columns, ", ")).Where("consumer_group = ?", group)
 	if !since.IsZero() {
 		q = q.Where("minute >= ?", since.UTC().Truncate(time.Minute))
 	}

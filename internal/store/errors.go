@@ -19,8 +19,7 @@ const (
 
 // sqlState returns the SQLSTATE of an error of the database, or "".
 func sqlState(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""

@@ -56,8 +56,7 @@ func NewMigrator(url string, log *slog.Logger) (*Migrator, error) {
 func (m *Migrator) Up(ctx context.Context) ([]MigrationStatus, error) {
 	results, err := m.provider.Up(ctx)
 	if err != nil {
-		var partial *goose.PartialError
-		if errors.As(err, &partial) {
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			results = partial.Applied
 		}
 		err = fmt.Errorf("migrate up: %w", err)

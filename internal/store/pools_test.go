@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,8 +17,7 @@ import (
 
 // stateOf returns the SQLSTATE in an error.
 func stateOf(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""
@@ -246,6 +244,6 @@ func TestADatabaseThatIsNotThereIsAnErrorInTime(t *testing.T) {
 		s.Transact(t.Context(), func(domain.Tx) error { return nil }),
 	} {
 		require.Error(t, err)
-		require.False(t, strings.Contains(err.Error(), "hunter2"))
+		require.NotContains(t, err.Error(), "hunter2")
 	}
 }

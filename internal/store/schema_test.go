@@ -36,8 +36,7 @@ func (c columns) insert(t *testing.T, conn *pgx.Conn, table string) (constraint 
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), fmt.Sprintf(`INSERT INTO %s ("%s") VALUES (%s)`, table, strings.Join(names, `", "`), strings.Join(values, ", ")))
 	require.NoError(t, tx.Rollback(t.Context()))
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		require.Equal(t, "23514", pg.Code, pg.Message)
 		return pg.ConstraintName
 	}
@@ -143,15 +142,20 @@ func TestTheSchemaTakesEveryStateOfTheProtocol(t *testing.T) {
 	sent := columns{"maybe_sent": "true", "first_attempt_at": "now()"}
 	for table, changes := range map[string][]columns{
 		"charge_intent": {
-			{"state": "'waiting'"}, {"state": "'held'"},
-			{"state": "'calling'", "lease_until": "now()"}, sent.with(columns{"state": "'calling'", "lease_until": "now()"}),
-			{"state": "'answered'", "answer": "'{}'"}, sent.with(columns{"state": "'answered'", "answer": "'{}'"}),
+			{"state": "'waiting'"},
+			{"state": "'held'"},
+			{"state": "'calling'", "lease_until": "now()"},
+			sent.with(columns{"state": "'calling'", "lease_until": "now()"}),
+			{"state": "'answered'", "answer": "'{}'"},
+			sent.with(columns{"state": "'answered'", "answer": "'{}'"}),
 			sent.with(columns{"state": "'unknown'"}), sent.with(columns{"state": "'parked'"}),
 		},
 		"charge": {
-			{"status": "'captured'"}, {"status": "'declined'", "claims_order": "false"},
+			{"status": "'captured'"},
+			{"status": "'declined'", "claims_order": "false"},
 			{"status": "'duplicate_order'", "claims_order": "false", "provider_charge_id": "NULL", "decline_code": "NULL"},
-			{"status": "'discarded'", "claims_order": "false"}, {"status": "'discarded'", "claims_order": "true"},
+			{"status": "'discarded'", "claims_order": "false"},
+			{"status": "'discarded'", "claims_order": "true"},
 		},
 		"dead_letter": {{"state": "'open'"}, {"state": "'replayed'"}, {"state": "'discarded'"}, {"state": "'resolved'"}},
 	} {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -91,9 +92,7 @@ func open(url, name string, conns int, settings map[string]string) (*sql.DB, err
 	cfg.RuntimeParams["application_name"] = name
 	cfg.RuntimeParams["timezone"] = "UTC"
 	cfg.RuntimeParams["default_transaction_isolation"] = "read committed"
-	for k, v := range settings {
-		cfg.RuntimeParams[k] = v
-	}
+	maps.Copy(cfg.RuntimeParams, settings)
 	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(readUTC))
 	pool.SetMaxOpenConns(conns)
 	pool.SetMaxIdleConns(conns)
