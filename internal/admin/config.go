@@ -61,7 +61,7 @@ type ConsumerStatus struct {
 	BrokerError      string
 	BrokerErrorSince time.Time
 	Fatal            string // the error that ended the client for good
-	AbandonedLanes   int    // lanes of lost partitions that have not given up yet
+	LeavingLanes     int    // lanes of partitions that left and still drain
 	Pauses           []Pause
 	Partitions       []PartitionStatus // those assigned to this process, in order
 }

@@ -14,7 +14,7 @@ type consumerView struct {
 	BrokerError      *string          `json:"broker_error"`
 	BrokerErrorSince *time.Time       `json:"broker_error_since"`
 	Fatal            *string          `json:"fatal"`
-	AbandonedLanes   int              `json:"abandoned_lanes"`
+	LeavingLanes     int              `json:"leaving_lanes"`
 	Paused           bool             `json:"paused"`
 	Pauses           []pauseView      `json:"pauses"`
 	Queued           int              `json:"queued"`
@@ -53,7 +53,7 @@ func (s *Server) consumer(r *http.Request) (any, error) {
 	view := consumerView{
 		Topic: now.Topic, Group: now.Group, Running: now.Running, LastPoll: instant(now.LastPoll),
 		BrokerError: optional(now.BrokerError), BrokerErrorSince: instant(now.BrokerErrorSince),
-		Fatal: optional(now.Fatal), AbandonedLanes: now.AbandonedLanes,
+		Fatal: optional(now.Fatal), LeavingLanes: now.LeavingLanes,
 		Paused: len(now.Pauses) > 0, Pauses: make([]pauseView, len(now.Pauses)),
 		Assignment: make([]assignmentView, len(now.Partitions)),
 	}

@@ -16,7 +16,7 @@ func TestTheConsumerIsShown(t *testing.T) {
 		b.deps.Consumer = func() admin.ConsumerStatus {
 			return admin.ConsumerStatus{
 				Topic: "orders", Group: testGroup, Running: true, LastPoll: noon,
-				BrokerError: "1 of 1 brokers are down", BrokerErrorSince: since, AbandonedLanes: 1,
+				BrokerError: "1 of 1 brokers are down", BrokerErrorSince: since, LeavingLanes: 1,
 				Pauses: []admin.Pause{{By: "provider", Reason: "HTTP 401", Since: since}},
 				Partitions: []admin.PartitionStatus{
 					{
@@ -31,7 +31,7 @@ func TestTheConsumerIsShown(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"topic": "orders", "group": testGroup, "running": true, "last_poll": "2026-03-01T12:00:30Z",
 		"broker_error": "1 of 1 brokers are down", "broker_error_since": "2026-03-01T11:59:30Z",
-		"fatal": nil, "abandoned_lanes": 1., "paused": true,
+		"fatal": nil, "leaving_lanes": 1., "paused": true,
 		"pauses": []any{map[string]any{"by": "provider", "reason": "HTTP 401", "since": "2026-03-01T11:59:30Z"}},
 		"queued": 13., "in_flight": 4., "lag": 22.,
 		"assignment": []any{

@@ -51,7 +51,9 @@ func (a *App) checks() []admin.Check {
 
 func (a *App) checkDatabase(ctx context.Context) admin.Verdict {
 	if err := a.store.Ping(ctx); err != nil {
-		return admin.Verdict{Status: admin.StatusFail, Reason: err.Error()}
+		a.log.WarnContext(ctx, "health: database", "error", err)
+		// Shown without a token: the error would name host and user.
+		return admin.Verdict{Status: admin.StatusFail, Reason: "does not answer; the log says why"}
 	}
 	return admin.Verdict{Status: admin.StatusOK}
 }
@@ -99,7 +101,7 @@ func (a *App) consumerStatus() admin.ConsumerStatus {
 	s := a.consumer.Status()
 	view := admin.ConsumerStatus{
 		Topic: s.Topic, Group: s.GroupID, Running: s.Running, LastPoll: s.LastPoll,
-		BrokerError: s.BrokerError, BrokerErrorSince: s.BrokerErrorSince, Fatal: s.Fatal, AbandonedLanes: s.Leaving,
+		BrokerError: s.BrokerError, BrokerErrorSince: s.BrokerErrorSince, Fatal: s.Fatal, LeavingLanes: s.Leaving,
 	}
 	if closed, reason, since := a.gate.Closed(); closed {
 		view.Pauses = append(view.Pauses, admin.Pause{By: "provider", Reason: reason, Since: since})
