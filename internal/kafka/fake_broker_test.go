@@ -26,7 +26,7 @@ func TestALostAssignmentIsNotCommittedAndRunsAgain(t *testing.T) {
 	t.Parallel()
 	cluster := fakeBroker(t)
 	b := setup(t, cluster.ListenAddrs(), 1, nil)
-	b.fill(t, 0, 0, 10)
+	b.fill(t, 0, 0, 40)
 	began, release := make(chan context.Context, 1), make(chan struct{})
 	var once sync.Once
 	book := newLedger(func(ctx context.Context, _ []domain.Record) error {
@@ -36,8 +36,13 @@ func TestALostAssignmentIsNotCommittedAndRunsAgain(t *testing.T) {
 		})
 		return nil
 	})
-	r := start(t, b.config(), book)
+	cfg := b.config()
+	cfg.LaneRecords = 10
+	r := start(t, cfg, book)
 	ctx := <-began
+	r.await(t, "paused: in this client a pause outlives the assignment", func(s kafka.Status) bool {
+		return s.Partitions[0].Paused != ""
+	})
 	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: b.group, Err: kerr.UnknownMemberID})
 	select {
 	case <-ctx.Done():
@@ -55,11 +60,11 @@ func TestALostAssignmentIsNotCommittedAndRunsAgain(t *testing.T) {
 		if len(book.batches) > 0 {
 			n = len(book.batches[0])
 		}
-		return n > 0 && len(book.durable[0]) == n+10
+		return n > 0 && len(book.durable[0]) == n+40
 	})
 	require.False(t, book.overlap, "two batches of one partition ran at once")
-	require.Equal(t, append(numbered(0, n), numbered(0, 10)...), book.values(0))
-	b.awaitCommitted(t, map[int32]int64{0: 10})
+	require.Equal(t, append(numbered(0, n), numbered(0, 40)...), book.values(0))
+	b.awaitCommitted(t, map[int32]int64{0: 40})
 	require.NoError(t, r.stop(t))
 }
 
@@ -193,6 +198,28 @@ func TestABrokerThatComesBackIsGoneOnWith(t *testing.T) {
 	require.Eventually(t, func() bool { return r.Check(t.Context()) == nil }, patience, 20*time.Millisecond)
 	require.NoError(t, r.stop(t))
 	require.Empty(t, book.missingBelow(b.committed(t)))
+}
+
+func TestHoweverOftenReadinessIsAskedForTheBrokersAreNot(t *testing.T) {
+	t.Parallel()
+	cluster := fakeBroker(t)
+	b := setup(t, cluster.ListenAddrs(), 1, nil)
+	r := start(t, b.config(), newLedger(nil))
+	r.await(t, "assigned", func(s kafka.Status) bool { return len(s.Partitions) == 1 })
+	asked := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Observe: true, Count: -1})
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			for range 25 {
+				if err := r.Check(t.Context()); err != nil {
+					t.Errorf("check: %v", err)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	require.Less(t, asked.Hits(), 10, "of 200 checks")
+	require.NoError(t, r.stop(t))
 }
 
 func TestAConsumerIsRunOnce(t *testing.T) {

@@ -116,6 +116,8 @@ func TestLane(t *testing.T) {
 		l.silent(t, "the end was given up")
 		l.biller.outcome <- nil
 		require.EqualValues(t, 21, (<-l.notes).offset)
+		require.EqualValues(t, 21, l.status().Done)
+		l.silent(t, "it does not go back to the end given up")
 	})
 	t.Run("a failed batch moves nothing, also when the end is known", func(t *testing.T) {
 		t.Parallel()
