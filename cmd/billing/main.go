@@ -11,7 +11,7 @@ import (
 )
 
 // version is stamped by the build.
-var version string //nolint:gochecknoglobals // set by -ldflags
+var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

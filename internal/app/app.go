@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,10 +158,7 @@ func (a *App) await(worked <-chan error) error {
 // work waits for the neighbours, then consumes and retries until ctx ends.
 func (a *App) work(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // asked to stop before it began
-		}
-		return err
+		return unlessStopped(ctx, err)
 	}
 	a.log.InfoContext(ctx, "ready")
 	ctx, cancel := context.WithCancel(ctx)
@@ -172,6 +170,14 @@ func (a *App) work(ctx context.Context) error {
 	err := a.consumer.Run(ctx)
 	cancel()
 	<-retried
+	return err
+}
+
+// unlessStopped drops an error that came of being asked to stop before it began.
+func unlessStopped(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil
+	}
 	return err
 }
 
@@ -203,8 +209,8 @@ func owner() string {
 }
 
 func (p Process) getenv(name string) string {
-	for i := len(p.Environ) - 1; i >= 0; i-- {
-		if key, value, ok := strings.Cut(p.Environ[i], "="); ok && key == name {
+	for _, variable := range slices.Backward(p.Environ) {
+		if key, value, ok := strings.Cut(variable, "="); ok && key == name {
 			return value
 		}
 	}

@@ -21,7 +21,7 @@ const sessionTimeout = "6s"
 
 // shared is the broker of this test binary. It ends with its parent, however
 // that ends.
-var shared struct { //nolint:gochecknoglobals // one broker for all tests of the binary
+var shared struct { // one broker for all tests of the binary
 	once   sync.Once
 	broker *apache.Broker
 	err    error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T) {
 	for _, b := range table {
 		good()
 		r := w.record(0, b.value)
-		r.Headers = append(b.headers, kgo.RecordHeader{Key: "other", Value: []byte{0, 0xff}})
+		r.Headers = append(slices.Clone(b.headers), kgo.RecordHeader{Key: "other", Value: []byte{0, 0xff}})
 		offsets[int64(len(records))] = b
 		records = append(records, r)
 	}
@@ -103,7 +104,7 @@ func TestEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T) {
 	first := w.start(nil)
 	w.settled()
 	w.requireLetters(offsets)
-	require.EqualValues(t, valid, w.provider.Ledger().Captures)
+	require.Equal(t, valid, w.provider.Ledger().Captures)
 	n := first.stats()
 	require.EqualValues(t, len(table), n.Invalid)
 	require.EqualValues(t, len(records), n.Received)
@@ -114,10 +115,10 @@ func TestEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T) {
 	second := w.start(nil)
 	w.settled()
 	w.requireLetters(offsets)
-	require.EqualValues(t, valid, w.provider.Ledger().Posts, "nothing is posted again")
+	require.Equal(t, valid, w.provider.Ledger().Posts, "nothing is posted again")
 	again := second.stats()
 	require.EqualValues(t, len(table), again.Invalid, "an invalid record is counted once")
-	require.EqualValues(t, valid, again.Duplicates.Redelivered)
+	require.Equal(t, valid, again.Duplicates.Redelivered)
 	var page struct {
 		Items []struct {
 			ID     int64  `json:"id"`

@@ -92,7 +92,7 @@ func readSecrets(vars map[string]string) (complaints []error) {
 		}
 		var content []byte
 		if err == nil {
-			content, err = os.ReadFile(path)
+			content, err = os.ReadFile(path) //nolint:gosec // the operator names the file
 		}
 		if err != nil {
 			complaints = append(complaints, fmt.Errorf("%s_FILE: %w", name, err))
@@ -127,8 +127,7 @@ func complaint(into any, vars map[string]string, err error) error {
 
 // variableOf returns the variable that a settings field is read from.
 func variableOf(settings reflect.Type, field string) string {
-	for i := range settings.NumField() {
-		f := settings.Field(i)
+	for f := range settings.Fields() {
 		if tag, ok := f.Tag.Lookup("env"); ok && f.Name == field {
 			name, _, _ := strings.Cut(tag, ",")
 			return name

@@ -50,7 +50,7 @@ func (a *App) eventually(ctx context.Context, what string, try func(context.Cont
 		backoff.WithBackOff(backoff.NewExponentialBackOff()),
 		backoff.WithMaxElapsedTime(startTimeout),
 		backoff.WithNotify(func(err error, next time.Duration) {
-			a.log.WarnContext(ctx, "waiting for "+what, "error", err, "next_try_in", next.String())
+			a.log.WarnContext(ctx, "waiting for a neighbour", "neighbour", what, "error", err, "next_try_in", next.String())
 		}),
 	)
 	if err != nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"example.com/billing/internal/domain"
@@ -67,7 +68,7 @@ func (i Inequality) String() string {
 	}
 	l, r := i.LeftIs.String(), i.RightIs.String()
 	if i.IsCount {
-		l, r = fmt.Sprint(int64(i.LeftIs)), fmt.Sprint(int64(i.RightIs))
+		l, r = strconv.FormatInt(int64(i.LeftIs), 10), strconv.FormatInt(int64(i.RightIs), 10)
 	}
 	verdict := "holds"
 	if !i.Holds() {

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"example.com/billing/internal/kafka"
 	"example.com/billing/internal/payment"
@@ -94,10 +95,8 @@ func (l *LogSettings) validate() error {
 }
 
 func oneOf(name, value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return fmt.Errorf("%s=%s: must be one of %v", name, value, allowed)
 }

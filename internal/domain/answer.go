@@ -33,19 +33,34 @@ const (
 	Misconfigured
 )
 
-var answerNames = [...]string{
-	Unknown: "unknown", Captured: "captured", Declined: "declined", Rejected: "rejected",
-	KeyConflict: "key_conflict", NotSent: "not_sent", Withheld: "withheld", Misconfigured: "misconfigured",
-}
-
 // String returns the kind's name in snake case.
-func (k AnswerKind) String() string { return answerNames[k] }
+func (k AnswerKind) String() string {
+	switch k {
+	case Unknown:
+		return "unknown"
+	case Captured:
+		return "captured"
+	case Declined:
+		return "declined"
+	case Rejected:
+		return "rejected"
+	case KeyConflict:
+		return "key_conflict"
+	case NotSent:
+		return "not_sent"
+	case Withheld:
+		return "withheld"
+	case Misconfigured:
+		return "misconfigured"
+	}
+	return fmt.Sprintf("answer kind %d", uint8(k))
+}
 
 // ParseAnswerKind is the inverse of String.
 func ParseAnswerKind(name string) (AnswerKind, error) {
-	for k, n := range answerNames {
-		if n == name {
-			return AnswerKind(k), nil
+	for k := Unknown; k <= Misconfigured; k++ {
+		if k.String() == name {
+			return k, nil
 		}
 	}
 	return Unknown, fmt.Errorf("no answer kind %q", name)

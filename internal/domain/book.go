@@ -106,5 +106,5 @@ type Writes struct {
 	Charges []Charge
 }
 
-// ErrCursor: a page cursor that this store did not give out.
+// ErrCursor is returned for a page cursor that this store did not give out.
 var ErrCursor = errors.New("not a cursor of this list")

@@ -60,8 +60,7 @@ func TestAnOpenGateAdmitsAtOnce(t *testing.T) {
 
 func TestOnlyARefusalOfUsClosesTheGate(t *testing.T) {
 	t.Parallel()
-	for k := range answerNames {
-		kind := AnswerKind(k)
+	for kind := Unknown; kind <= Misconfigured; kind++ {
 		g := NewGate(&heldClock{now: noon})
 		require.Equal(t, kind == Misconfigured, g.observe(Answer{Kind: kind, Status: 400}), kind)
 		closed, _, _ := g.Closed()

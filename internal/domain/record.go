@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -37,9 +38,9 @@ type Record struct {
 
 // Header returns the value of the last header named key, and whether there is one.
 func (r *Record) Header(key string) ([]byte, bool) {
-	for i := len(r.Headers) - 1; i >= 0; i-- {
-		if r.Headers[i].Key == key {
-			return r.Headers[i].Value, true
+	for _, h := range slices.Backward(r.Headers) {
+		if h.Key == key {
+			return h.Value, true
 		}
 	}
 	return nil, false

@@ -103,11 +103,18 @@ func decisions() []row {
 	}
 }
 
+func answerNames() (names []string) {
+	for kind := Unknown; kind <= Misconfigured; kind++ {
+		names = append(names, kind.String())
+	}
+	return names
+}
+
 // situations are all there are.
 func situations() (all [][]string) {
 	all = [][]string{{}}
 	for _, values := range [][]string{
-		answerNames[:],
+		answerNames(),
 		{"ours", "theirs", "none"},
 		{"claimed", "unclaimed"},
 		{"sent", "unsent"},

@@ -168,7 +168,7 @@ func TestAnEndlessRunEndsWhenToldTo(t *testing.T) {
 	require.Empty(t, failed(r), s)
 	require.Equal(t, r.Unique, r.Posts)
 	require.Positive(t, r.Captured)
-	_, pageErr = http.Get(page) //nolint:bodyclose // there is none
+	_, pageErr = http.Get(page)
 	require.ErrorContains(t, pageErr, "refused", "billing has ended")
 	requireTidy(t, s)
 }

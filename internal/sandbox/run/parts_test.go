@@ -91,7 +91,6 @@ func TestLagIsWhatIsNotCommitted(t *testing.T) {
 	lag, err = w.lag(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ends[2]+1, lag)
-
 }
 
 func TestAGroupThatWasThereBeforeIsRefused(t *testing.T) {

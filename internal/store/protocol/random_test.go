@@ -111,9 +111,22 @@ func (s *storm) place(r domain.Record) {
 func (s *storm) weather() step {
 	steps := []step{
 		captures, captures, captures, captures, losing(captures), losing(captures), times, refuses, refuses,
-		declines, losing(declines), rejects, conflicts,
+		declines, losing(declines), rejects, conflicts, s.outliving(captures), s.outliving(rejects), s.outliving(refuses),
 	}
 	return steps[s.dice.intN(len(steps))]
+}
+
+// outliving answers after the lease has ended, and late enough for a worker of
+// another instance to have taken the intent over.
+func (s *storm) outliving(answer step) step {
+	return func(ctx context.Context, l *ledger, r domain.ChargeRequest) domain.Answer {
+		s.clock.advance(s.policy.Lease)
+		select {
+		case <-time.After(400 * time.Millisecond): // two polls of a worker
+		case <-ctx.Done():
+		}
+		return answer(ctx, l, r)
+	}
 }
 
 // spawn starts an instance with a worker and without luck.
@@ -171,6 +184,14 @@ func (s *storm) drain(records []domain.Record) error {
 			}
 			if i.seam.isDead() {
 				i = s.spawn()
+			}
+			if s.dice.percent(30) { // the record comes again late: workers go about meanwhile
+				s.clock.advance(2 * s.policy.Lease)
+				i.seam.forgetIdle()
+				select {
+				case <-i.seam.idle:
+				case <-time.After(time.Second): // its worker has enough to do
+				}
 			}
 		}
 		if s.dice.percent(90) { // else the offset is not committed: all of it comes again

@@ -89,6 +89,11 @@ func (w *world) instanceWith(name string, c store.Config, options ...func(*domai
 	logger := slog.New(slog.NewTextHandler(i.log, nil))
 	i.Biller = domain.NewBiller(policy, domain.Decoder{}, i.seam, w.provider, i.gate, w.clock, logger)
 	i.worker = domain.NewWorker(i.Biller)
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Logf("%s logged:\n%s", name, i.log)
+		}
+	})
 	return i
 }
 
@@ -151,10 +156,11 @@ func (i *instance) idle() {
 	await(i.t, i.seam.idle)
 	require.Eventually(i.t, func() bool {
 		var left int
+		now := i.world.clock.Now()
 		i.world.scan(`SELECT count(*) FROM charge_intent WHERE (state = 'calling' AND owner = $1 AND lease_until > $2)
 			OR (claimed AND state NOT IN ('parked', 'held') AND due_at <= $2)`,
-			[]any{i.name, i.world.clock.Now()}, &left)
-		return left == 0
+			[]any{i.name, now}, &left)
+		return left == 0 && now.Equal(i.world.clock.Now()) // a hook may move it meanwhile
 	}, patience, 2*time.Millisecond)
 }
 

@@ -12,7 +12,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -42,27 +41,29 @@ type server struct {
 	err   error
 }
 
-var shared server //nolint:gochecknoglobals // one server for all tests of a binary
+var shared server // one server for all tests of a binary
 
 // Main runs the tests of a package, and stops what they shared: first what the
 // package names, then the private server, if there was one.
 func Main(m *testing.M, stops ...func() error) {
 	code := m.Run()
-	for _, stop := range stops {
+	for _, stop := range append(stops, shared.stop) {
 		if err := stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
 	}
-	if shared.own != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		if err := shared.own.Stop(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "stop postgres:", err)
-			code = 1
-		}
-	}
 	os.Exit(code)
+}
+
+// stop ends the private server.
+func (s *server) stop() error {
+	if s.own == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.own.Stop(ctx)
 }
 
 // URL returns the URL of a fresh, migrated database.
@@ -133,7 +134,7 @@ func exec(t testing.TB, sql string) {
 func (s *server) start() {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	s.admin = os.Getenv("DATABASE_URL") //nolint:forbidigo // the one setting of the test suites
+	s.admin = os.Getenv("DATABASE_URL")
 	if s.admin == "" {
 		if s.own, s.err = postgres.Start(ctx, postgres.Options{}); s.err != nil {
 			return
@@ -178,7 +179,7 @@ func template(ctx context.Context, admin string) (string, error) {
 }
 
 func migrate(ctx context.Context, databaseURL string) error {
-	m, err := store.NewMigrator(databaseURL, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	m, err := store.NewMigrator(databaseURL, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return fmt.Errorf("migrate template: %w", err)
 	}
