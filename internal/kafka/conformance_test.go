@@ -108,13 +108,14 @@ func TestABlockedPartitionIsPausedAndTheOthersGoOn(t *testing.T) {
 		return nil
 	})
 	cfg := b.config()
-	cfg.BatchMax, cfg.LaneRecords = 4, 16
+	cfg.BatchMax, cfg.LaneRecords = 4, 40
 	r := start(t, cfg, book)
 	book.await(t, 600)
 	status := r.await(t, "partition 1 paused", func(s kafka.Status) bool { return s.Partitions[1].Paused != "" })
 	require.Equal(t, kafka.PausedQueueFull, status.Partitions[1].Paused)
-	require.Equal(t, 16, status.Partitions[1].Queued, "no more than its bound waits")
-	require.Equal(t, 4, status.Partitions[1].InFlight)
+	require.Equal(t, 40, status.Partitions[1].Queued, "no more than its bound waits")
+	require.NotZero(t, status.Partitions[1].InFlight)
+	require.LessOrEqual(t, status.Partitions[1].InFlight, 4)
 	require.EqualValues(t, 0, status.Partitions[1].Done)
 	r.await(t, "lag tells what a paused partition holds back", func(s kafka.Status) bool {
 		return s.Partitions[1].Lag == 300 && s.Partitions[0].Lag == 0 && s.Partitions[2].Lag == 0

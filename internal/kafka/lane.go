@@ -20,17 +20,6 @@ const (
 	complainEvery = 10 * time.Second
 )
 
-// State is what a lane is doing.
-type State string
-
-// The states of a lane.
-const (
-	Idle     State = "idle"     // nothing waits
-	Waiting  State = "waiting"  // for a free transaction, or for intake to be admitted
-	Billing  State = "billing"  // a batch is in flight
-	Retrying State = "retrying" // the last batch failed; pausing before it runs again
-)
-
 // crew is what all lanes of a consumer share.
 type crew struct {
 	cfg     Config

@@ -9,6 +9,17 @@ import (
 // PausedQueueFull is why a partition is paused: its queue is at a bound.
 const PausedQueueFull = "queue full"
 
+// State is what a lane is doing.
+type State string
+
+// The states of a lane.
+const (
+	Idle     State = "idle"     // nothing waits
+	Waiting  State = "waiting"  // for a free transaction, or for intake to be admitted
+	Billing  State = "billing"  // a batch is in flight
+	Retrying State = "retrying" // the last batch failed; pausing before it runs again
+)
+
 // Status is what the consumer is doing at one moment. It is a copy.
 type Status struct {
 	Topic   string
