@@ -26,6 +26,9 @@ const bound = 4 * time.Minute
 // billing is the path of the binary under test.
 var billing string
 
+// worlds bounds the runs at a time: each has a broker, a database and a service or two on the same few processors.
+var worlds = make(chan struct{}, 2)
+
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "billingtest")
 	if err != nil {
@@ -97,8 +100,11 @@ func until(t *testing.T, line <-chan string, done <-chan struct{}, s *screen) st
 	}
 }
 
+// options waits for a place among the worlds and returns those of a run in it.
 func options(t *testing.T, change func(*run.Options)) run.Options {
 	t.Helper()
+	worlds <- struct{}{}
+	t.Cleanup(func() { <-worlds })
 	o := run.Options{
 		Billing: billing, Kafka: testBroker, Topic: "orders.confirmed", Group: "billing-order-confirmed", Partitions: 6,
 		Source:    run.Source{Records: 1000, Duplicates: 0.2, Seed: 7},
