@@ -4,10 +4,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3/lock"
 	"github.com/stretchr/testify/require"
 
 	"example.com/billing/internal/store"
@@ -80,24 +80,27 @@ func TestTheSchemaGoesUpAndDownAndUpAgain(t *testing.T) {
 	up()
 }
 
-// Every instance of a deploy may migrate on its start.
+// Every instance of a deploy may migrate on its start: one works, the others wait.
 func TestFourInstancesMigrateAtOnceAndEachStepIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	databaseURL := storetest.Empty(t)
-	start, results := make(chan struct{}), make(chan int, 4)
-	errs := make(chan error, 4)
-	var all sync.WaitGroup
+	conn := storetest.Conn(t, databaseURL)
+	execute(t, conn, `SELECT pg_advisory_lock($1)`, lock.DefaultLockID) // a fifth, which works for long
+	results, errs := make(chan int, 4), make(chan error, 4)
 	for range 4 {
 		m := migrator(t, databaseURL)
-		all.Go(func() {
-			<-start
+		go func() {
 			done, err := m.Up(t.Context())
-			results <- len(done)
 			errs <- err
-		})
+			results <- len(done)
+		}()
 	}
-	close(start)
-	all.Wait()
+	await(t, conn, 4, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND application_name = 'billing-migrate' AND query LIKE '%pg_try_advisory_lock%'`)
+	require.Empty(t, errs)
+	require.Empty(t, value[string](t, conn, tables), "nobody has begun")
+
+	execute(t, conn, `SELECT pg_advisory_unlock($1)`, lock.DefaultLockID)
 	var sum int
 	for range 4 {
 		require.NoError(t, <-errs)
