@@ -6,6 +6,7 @@
 //	look_again   what was looked up before an intent stood counts no more
 //	maybe_sent   what may have been sent is never called unsent again
 //	token        an answer belongs to its lease; a capture counts always
+//	crash        a process may die at any point
 //	claimed      only claimed intents are finished; a crash orphans none
 //	answers      answers outlive the transaction that was to record them
 //	locks        nobody waits for each other in a circle

@@ -204,7 +204,9 @@ func TestWorkerBesideAnUncommittedFinishPutsTheSiblingOff(t *testing.T) {
 		await(t, reached)
 		return nil
 	})
+	began := time.Now()
 	two.settle()
+	require.Less(t, time.Since(began), w.policy.CommitMargin, "the lock timeout ends the wait, nothing slower")
 	in := w.intent(b)
 	require.Equal(t, "waiting", in.State)
 	require.True(t, in.DueAt.After(w.clock.Now()), "it lets the others pass")

@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,6 +63,35 @@ func TestRefusalAfterTheCallsSendsNothingAgain(t *testing.T) {
 		require.Equal(t, 1, w.provider.postsOf(e.id))
 	}
 	require.Empty(t, w.letters())
+	w.balanced()
+}
+
+// An intent that the worker cannot lease is not parked, and does not stand in the
+// way of those that are due after it.
+func TestIntentThatCannotBeLeasedLetsTheOthersPass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one := w.instance("one")
+	a, b := w.event(1, "10.50"), w.event(2, "7.00")
+	w.provider.script(a.id, refuses)
+	w.provider.script(b.id, refuses)
+	one.mustBill(a.record, b.record)
+	w.exec("UPDATE charge_intent SET due_at = due_at - interval '1 minute' WHERE event_id = $1", a.id)
+	w.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.order_id = 1 AND NEW.state = 'calling' THEN RAISE EXCEPTION SQLSTATE '22000'; END IF; RETURN NEW; END $$`)
+	w.exec("CREATE TRIGGER refuse BEFORE UPDATE ON charge_intent FOR EACH ROW EXECUTE FUNCTION refuse()")
+	w.clock.advance(time.Minute)
+	one.settle()
+	w.final(b, "captured")
+	in := w.intent(a)
+	require.Equal(t, "waiting", in.State)
+	require.True(t, in.DueAt.After(w.clock.Now()))
+	require.Empty(t, w.letters())
+
+	w.exec("DROP TRIGGER refuse ON charge_intent")
+	w.clock.advance(time.Minute)
+	one.settle()
+	w.final(a, "captured")
 	w.balanced()
 }
 
