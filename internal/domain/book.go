@@ -43,6 +43,8 @@ type Tx interface {
 	Claims
 	// Look reads, in a statement of its own, what is final and what is open.
 	Look(ctx context.Context, subjects []Subject) (Facts, error)
+	// Final is Look without the intents.
+	Final(ctx context.Context, subjects []Subject) (Facts, error)
 	// Lock locks the intents of the events and returns those that exist.
 	Lock(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Intent, error)
 	// Due locks the longest due intent that is claimed and not dead, passing over
@@ -50,8 +52,9 @@ type Tx interface {
 	// does not matter: to every other one the event is a duplicate, so that what a
 	// group left behind when it went would be finished by nobody.
 	Due(ctx context.Context, now time.Time) (*Intent, error)
-	// Write writes intents and charges. ErrMoved: a new row was there already, or
-	// an old one is gone. ErrOrderTaken: an intent may not claim its order.
+	// Write locks the intents to be changed, writes them and the charges. ErrMoved:
+	// a new row was there already, or an old one is not as it was read.
+	// ErrOrderTaken: an intent may not claim its order.
 	Write(ctx context.Context, w Writes) error
 	// Count adds to the statistics.
 	Count(ctx context.Context, stats Stats) error
@@ -100,9 +103,9 @@ type Facts struct {
 
 // Writes are the intents and charges that one transaction writes.
 type Writes struct {
-	Insert  []Intent    // waiting or held: claim no order
-	Update  []Intent    // found locked before
-	Delete  []uuid.UUID // finished
+	Insert  []Intent // waiting or held: claim no order
+	Update  []Intent // compared with what they were
+	Delete  []Intent // finished; compared likewise
 	Charges []Charge
 }
 

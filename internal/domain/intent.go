@@ -62,13 +62,27 @@ type Intent struct {
 	Answer    *Answer // the definite answer in state Answered
 	LastError string  // at most 200 bytes
 
-	Stored bool // a row of it exists, so that it is updated rather than inserted
+	Was Version // the row as it was read; zero where there is none yet
 
 	Group       string
 	Record      Record // what is charged is always this record
 	TraceParent string
 	TraceState  string
 }
+
+// Version is what a later write compares a row with: another lease, state or
+// claim means that somebody else has acted on it.
+type Version struct {
+	Token   uuid.UUID
+	State   IntentState
+	Claimed bool
+}
+
+// Stored reports whether a row of the intent exists.
+func (i *Intent) Stored() bool { return i.Was.State != "" }
+
+// read marks the intent as the row that now stands in the store.
+func (i *Intent) read() { i.Was = Version{Token: i.Token, State: i.State, Claimed: i.Claimed} }
 
 // newIntent returns the intent of a fresh event, not yet leased.
 func newIntent(e *Event, r *Record, group string, now time.Time) Intent {

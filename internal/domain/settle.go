@@ -141,7 +141,7 @@ func (r *ruling) keep(in *Intent, a Answer) {
 
 // save writes the intent: anew where it has no row yet.
 func (r *ruling) save(in *Intent) {
-	if in.Stored {
+	if in.Stored() {
 		r.writes.Update = append(r.writes.Update, *in)
 	} else {
 		r.writes.Insert = append(r.writes.Insert, *in)
@@ -160,10 +160,10 @@ func (r *ruling) finish(s situation, status ChargeStatus, a Answer) {
 
 // drop ends an intent; a dead letter that it left open is resolved with it.
 func (r *ruling) drop(in *Intent) {
-	if in == nil || !in.Stored {
+	if in == nil || !in.Stored() {
 		return
 	}
-	r.writes.Delete = append(r.writes.Delete, in.EventID)
+	r.writes.Delete = append(r.writes.Delete, *in)
 	if in.State.Dead() {
 		r.resolve = append(r.resolve, in.EventID)
 	}

@@ -27,7 +27,7 @@ func leased() (*Event, *Intent) {
 	r := &Record{Coordinates: Coordinates{Topic: "t", Partition: 3, Offset: 9}, Value: []byte("v")}
 	in := newIntent(e, r, "g", noon.Add(-30*time.Second))
 	in.lease(&bounds, noon.Add(-30*time.Second))
-	in.Stored = true
+	in.read()
 	return e, &in
 }
 

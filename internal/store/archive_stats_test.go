@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"example.com/billing/internal/domain"
@@ -124,7 +123,7 @@ func TestStatsAddUpWhileTheFlowGoesOn(t *testing.T) {
 					return err
 				}
 				if err := s.Transact(t.Context(), func(tx domain.Tx) error {
-					if err := tx.Write(t.Context(), domain.Writes{Delete: []uuid.UUID{in.EventID}}); err != nil {
+					if err := tx.Write(t.Context(), domain.Writes{Delete: []domain.Intent{read(in)}}); err != nil {
 						return err
 					}
 					return tx.Count(t.Context(), domain.Stats{at(3, 0): {Captured: 1}})

@@ -100,6 +100,20 @@ func (t tx) Look(ctx context.Context, subjects []domain.Subject) (domain.Facts, 
 	return facts, t.lookAtCharges(ctx, ids, orders, &facts)
 }
 
+// Final implements [domain.Tx].
+func (t tx) Final(ctx context.Context, subjects []domain.Subject) (domain.Facts, error) {
+	facts := domain.Facts{Charges: map[uuid.UUID]domain.Charge{}, Orders: map[int64]domain.Charge{}}
+	if len(subjects) == 0 {
+		return facts, nil
+	}
+	ids := make([]uuid.UUID, len(subjects))
+	orders := make([]int64, len(subjects))
+	for i, s := range subjects {
+		ids[i], orders[i] = s.EventID, s.OrderID
+	}
+	return facts, t.lookAtCharges(ctx, ids, orders, &facts)
+}
+
 func (t tx) lookAtCharges(ctx context.Context, ids []uuid.UUID, orders []int64, facts *domain.Facts) error {
 	var rows []charge
 	err := t.db.WithContext(ctx).

@@ -70,7 +70,7 @@ func TestTheLongestDueIntentComesFirstAndWhole(t *testing.T) {
 
 	require.NoError(t, s.Aside(t.Context(), func(tx domain.Tx) error {
 		in, err := tx.Due(t.Context(), epoch)
-		later.Stored = true
+		later = read(later)
 		require.Equal(t, &later, in)
 		return err
 	}))

@@ -79,7 +79,8 @@ func (c *chargeIntent) intent() (*domain.Intent, error) {
 		return nil, fmt.Errorf("intent %s: %w", c.EventID, err)
 	}
 	return &domain.Intent{
-		Stored: true, EventID: c.EventID, OrderID: c.OrderID,
+		Was:     domain.Version{Token: c.Token, State: domain.IntentState(c.State), Claimed: c.Claimed},
+		EventID: c.EventID, OrderID: c.OrderID,
 		RequestHash: [32]byte(c.RequestHash), Fingerprint: domain.Fingerprint(c.Fingerprint),
 		State: domain.IntentState(c.State), Claimed: c.Claimed, MaybeSent: c.MaybeSent,
 		Token: c.Token, Owner: c.Owner, LeaseUntil: orZero(c.LeaseUntil), DueAt: c.DueAt,

@@ -115,6 +115,9 @@ func (t tx) Due(ctx context.Context, now time.Time) (*domain.Intent, error) {
 // Write implements [domain.Tx].
 func (t tx) Write(ctx context.Context, w domain.Writes) error {
 	db := t.db.WithContext(ctx)
+	if err := compare(db, slices.Concat(w.Update, w.Delete)); err != nil {
+		return err
+	}
 	if err := insertIntents(db, w.Insert); err != nil {
 		return err
 	}
@@ -168,16 +171,43 @@ func updateIntents(db *gorm.DB, intents []domain.Intent) error {
 	return nil
 }
 
-func deleteIntents(db *gorm.DB, ids []uuid.UUID) error {
-	if len(ids) == 0 {
+func deleteIntents(db *gorm.DB, intents []domain.Intent) error {
+	if len(intents) == 0 {
 		return nil
 	}
-	result := db.Where("event_id = ANY(?)", uuids(ids)).Delete(&chargeIntent{})
+	result := db.Where("event_id = ANY(?)", uuids(eventIDs(intents))).Delete(&chargeIntent{})
 	if result.Error != nil {
 		return fmt.Errorf("delete charge_intent: %w", result.Error)
 	}
-	if int(result.RowsAffected) != len(ids) {
-		return fmt.Errorf("delete charge_intent: %w", domain.ErrMoved)
+	return nil
+}
+
+// compare locks the rows that are to be changed, in the order of the locks, and
+// holds them against what they were when they were read.
+func compare(db *gorm.DB, intents []domain.Intent) error {
+	if len(intents) == 0 {
+		return nil
+	}
+	var rows []struct {
+		EventID uuid.UUID
+		Token   uuid.UUID
+		State   string
+		Claimed bool
+	}
+	err := db.Model(&chargeIntent{}).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
+		Select("event_id, token, state, claimed").
+		Where("event_id = ANY(?)", uuids(eventIDs(intents))).Order("order_id, event_id").Find(&rows).Error
+	if err != nil {
+		return fmt.Errorf("lock charge_intent: %w", err)
+	}
+	now := make(map[uuid.UUID]domain.Version, len(rows))
+	for _, r := range rows {
+		now[r.EventID] = domain.Version{Token: r.Token, State: domain.IntentState(r.State), Claimed: r.Claimed}
+	}
+	for i := range intents {
+		if now[intents[i].EventID] != intents[i].Was {
+			return fmt.Errorf("charge_intent %s: %w", intents[i].EventID, domain.ErrMoved)
+		}
 	}
 	return nil
 }

@@ -186,3 +186,9 @@ func await(t testing.TB, conn *pgx.Conn, n int, count string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return value[int](t, conn, count) == n }, patience, 2*time.Millisecond, count)
 }
+
+// read returns the intent as the store gives it out: with what its row says.
+func read(in domain.Intent) domain.Intent {
+	in.Was = domain.Version{Token: in.Token, State: in.State, Claimed: in.Claimed}
+	return in
+}
