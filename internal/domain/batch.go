@@ -37,6 +37,7 @@ type item struct {
 	order   *Charge  // the charge that claims the order
 	opened  *Intent  // the intent that this batch committed aside, ours by its token
 	answer  Answer   // to the call; Withheld until there is one
+	left    bool     // the call was left behind at the soft deadline: its answer comes later
 }
 
 func (it *item) sighting() Sighting {
@@ -65,6 +66,7 @@ type batch struct {
 	items     []*item
 	leaders   []*item           // the first record of each event, in record order
 	followers map[*item][]*item // the further records of a leader's event
+	calls     *calls            // nil where nothing is to be charged
 }
 
 // newBatch decodes the records and finds the repetitions within them.
@@ -77,10 +79,11 @@ func newBatch(d Decoder, records []Record) *batch {
 		it.record = &records[i]
 		it.answer = Answer{Kind: Withheld}
 		b.items = append(b.items, it)
-		if it.event, it.invalid = d.Decode(it.record); it.invalid != nil {
+		found := it.record.decode(d)
+		if it.invalid = found.invalid; it.invalid != nil {
 			continue
 		}
-		it.fingerprint = it.event.Fingerprint()
+		it.event, it.fingerprint = found.event, found.fingerprint
 		if leader := seen[it.event.ID]; leader != nil {
 			b.followers[leader] = append(b.followers[leader], it)
 			continue
@@ -113,11 +116,12 @@ func (b *batch) charging() []*item {
 	return out
 }
 
-// opened returns the items whose intent this batch committed aside.
+// opened returns the items whose intent this batch committed aside and whose
+// answer is its own to keep.
 func (b *batch) opened() []*item {
 	var out []*item
 	for _, it := range b.leaders {
-		if it.opened != nil {
+		if it.opened != nil && !it.left {
 			out = append(out, it)
 		}
 	}

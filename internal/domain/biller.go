@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -23,6 +24,8 @@ type Biller struct {
 	caller  *caller
 	clock   Clock
 	log     *slog.Logger
+	pace    pace
+	late    sync.WaitGroup // calls, those left behind by their batch included
 }
 
 // NewBiller returns a Biller over a store and a provider. Gate is shared with
@@ -36,6 +39,17 @@ func NewBiller(p Policy, d Decoder, book Book, provider Provider, gate *Gate, cl
 
 // Admit waits until a batch may be taken: at once, unless intake is stopped.
 func (b *Biller) Admit(ctx context.Context) (Pass, error) { return b.caller.gate.Admit(ctx) }
+
+// Keys returns what stands for the record's event and its order: no two batches
+// of a process should hold one of them at a time, or one would wait for the
+// other's calls. A record that holds no valid event has none.
+func (b *Biller) Keys(r *Record) (event, order Key, valid bool) {
+	found := r.decode(b.decoder)
+	if found.invalid != nil {
+		return Key{}, Key{}, false
+	}
+	return Key{event: found.event.ID}, Key{order: found.event.OrderID}, true
+}
 
 // Bill makes every record of the batch durable: finished, a duplicate,
 // unfinished with an intent, or parked. Their offsets may be committed after it
@@ -72,6 +86,7 @@ func (b *Biller) bill(ctx context.Context, pass Pass, records []Record) error {
 		}
 		return nil
 	})
+	batch.calls.end()
 	if err != nil {
 		b.keepAnswers(ctx, batch)
 		return fmt.Errorf("bill %d records from %s: %w", len(records), records[0].Coordinates, err)
@@ -178,9 +193,14 @@ func (b *Biller) intend(ctx context.Context, tx Tx, batch *batch) error {
 	for i, it := range charging {
 		if opened[it.event.ID] {
 			it.opened = &intents[i]
+			it.opened.read()
 		}
 	}
-	facts, err := tx.Look(ctx, subjects(charging))
+	look := tx.Look
+	if len(opened) == len(charging) {
+		look = tx.Final // no intent is in the way
+	}
+	facts, err := look(ctx, subjects(charging))
 	if err != nil {
 		return err
 	}
@@ -204,20 +224,61 @@ func (it *item) lookAgain(facts Facts) {
 	}
 }
 
-// charge calls the provider for every event that may be sent, concurrently.
+// charge calls the provider for every event that may be sent, as wide as its
+// latency asks for, and waits for the answers. What has begun and is not answered
+// at the soft deadline is left behind: its intent is claimed as it is, and its
+// answer is recorded when it comes.
 func (b *Biller) charge(stop, work context.Context, pass Pass, batch *batch) {
-	var calls sync.WaitGroup
-	for _, it := range batch.charging() {
-		calls.Go(func() { it.answer = b.call(stop, work, pass, &it.event, it.opened) })
+	ready := batch.charging()
+	if len(ready) == 0 {
+		return
 	}
-	calls.Wait()
+	calls := newCalls(ready)
+	batch.calls = calls
+	work = context.WithoutCancel(work) // a call left behind outlives the batch
+	caller := func() {
+		for it := calls.next(); it != nil; it = calls.next() {
+			lease := *it.opened
+			answer := b.call(stop, work, pass, &it.event, &lease)
+			if !calls.answered(it, answer) {
+				b.settleLate(work, it, &lease, answer, calls)
+			}
+		}
+	}
+	for width := b.pace.width(len(ready)); ; width *= 2 {
+		for range min(width, len(ready)) {
+			b.late.Go(caller)
+		}
+		if calls.haveBegun(widenAfter) {
+			break // else the provider is slower than it was: more callers
+		}
+	}
+	calls.wait(b.pace.patience(b.policy.SoftDeadline, b.policy.ChargeBudget))
 }
+
+// settleLate records the answer to a call that was left behind, once the
+// transaction of its batch has ended.
+func (b *Biller) settleLate(ctx context.Context, it *item, lease *Intent, answer Answer, calls *calls) {
+	<-calls.ended
+	ctx, cancel := context.WithTimeout(ctx, b.policy.Lease)
+	defer cancel()
+	b.settleWithin(ctx, &it.event, lease, answer)
+}
+
+// Drain waits for the calls that batches have left behind. Each ends within its
+// lease.
+func (b *Biller) Drain() { b.late.Wait() }
 
 // call sends the charge of a leased intent, within its budget.
 func (b *Biller) call(stop, work context.Context, pass Pass, e *Event, in *Intent) Answer {
 	ctx, cancel := context.WithTimeout(work, b.policy.budget(in, b.clock.Now()))
 	defer cancel()
-	return b.caller.call(stop, ctx, pass, e.Request())
+	began := time.Now() //nolint:forbidigo // a latency, measured by the monotonic clock
+	answer := b.caller.call(stop, ctx, pass, e.Request())
+	if answer.Posts > 0 {
+		b.pace.observe(time.Since(began) / time.Duration(answer.Posts))
+	}
+	return answer
 }
 
 // record writes what became of every record, in the order of the locks.
@@ -228,7 +289,7 @@ func (b *Biller) record(ctx context.Context, tx Tx, batch *batch) error {
 	batch.follow()
 	var touched []uuid.UUID
 	for _, it := range batch.leaders {
-		if it.opened != nil || it.fate == fateAdopted {
+		if it.fate == fateAdopted {
 			touched = append(touched, it.event.ID)
 		}
 	}
@@ -238,7 +299,11 @@ func (b *Biller) record(ctx context.Context, tx Tx, batch *batch) error {
 	}
 	r := newRuling(&b.policy, b.clock.Now())
 	for _, it := range batch.items {
-		if err := r.rule(it, intents[it.event.ID]); err != nil {
+		in := it.opened // compared with its row when it is written
+		if in == nil {
+			in = intents[it.event.ID]
+		}
+		if err := r.rule(it, in); err != nil {
 			return fmt.Errorf("event %s: %w", it.event.ID, err)
 		}
 	}

@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// keepRest is the pause between the tries to keep the answers of a lost batch.
-const keepRest = 100 * time.Millisecond
+const (
+	// keepRest is the pause between the tries to keep the answers of a lost batch.
+	keepRest = 100 * time.Millisecond
+	// storeRest is the pause after the store failed somebody who has time.
+	storeRest = time.Second
+)
 
 // keepAnswers saves what was learnt from the provider when the transaction that
 // should have recorded it is lost. It claims nothing: each answer is put down on
@@ -57,4 +61,19 @@ func (b *Biller) settle(ctx context.Context, e *Event, lease *Intent, a Answer) 
 	}
 	b.report(ctx, r)
 	return nil
+}
+
+// settleWithin records the answer, trying again until the lease ends: then the
+// intent is due for whoever takes it over.
+func (b *Biller) settleWithin(ctx context.Context, e *Event, lease *Intent, a Answer) {
+	for {
+		err := b.settle(ctx, e, lease, a)
+		if err == nil {
+			return
+		}
+		b.log.ErrorContext(ctx, "answer not recorded", "event_id", e.ID, "answer", a.Kind.String(), "error", err)
+		if !sleep(ctx, storeRest) {
+			return
+		}
+	}
 }

@@ -16,7 +16,10 @@ type Policy struct {
 	LockTimeout   time.Duration // longest wait of a claim for a twin
 	Lease         time.Duration // > ChargeBudget + CommitMargin; what it has more may pass between lease and call
 	QuickAttempts int           // most requests of one lease
-	MaxInFlight   int           // charges in flight in this process
+	// SoftDeadline is the least time that a batch waits for its last answers before
+	// it commits without them; slower providers get more. 0: it waits for all.
+	SoftDeadline time.Duration
+	MaxInFlight  int // charges in flight in this process
 
 	RetryHorizon time.Duration // how long a charge is retried before it is parked
 	KeyTTL       time.Duration // how long the provider remembers a key

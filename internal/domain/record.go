@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Coordinates say where a record stands in Kafka. They identify a record, never
@@ -34,6 +36,32 @@ type Record struct {
 	Key       []byte
 	Value     []byte
 	Headers   []Header
+
+	decoded *decoded // what it holds, once somebody has looked
+}
+
+// decoded is what a record was found to hold.
+type decoded struct {
+	event       Event
+	fingerprint Fingerprint
+	invalid     error
+}
+
+// decode looks into the record, once.
+func (r *Record) decode(d Decoder) *decoded {
+	if r.decoded == nil {
+		r.decoded = &decoded{}
+		if r.decoded.event, r.decoded.invalid = d.Decode(r); r.decoded.invalid == nil {
+			r.decoded.fingerprint = r.decoded.event.Fingerprint()
+		}
+	}
+	return r.decoded
+}
+
+// Key stands for an event or for an order among the records in flight.
+type Key struct {
+	event uuid.UUID
+	order int64
 }
 
 // Header returns the value of the last header named key, and whether there is one.

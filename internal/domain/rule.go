@@ -152,9 +152,8 @@ func (r *ruling) charged(it *item, in *Intent) error {
 		return ErrMoved
 	}
 	in.Claimed = true
-	if !in.ownedBy(it.opened.Token) && it.answer.Kind != Captured {
-		r.stale++
-		r.save(in) // the claim stands all the same
+	if it.left {
+		r.save(in) // its call goes on, under its lease
 		return nil
 	}
 	r.settle(situation{event: &it.event, intent: in, claims: true}, it.opened.Token, it.answer)

@@ -187,8 +187,8 @@ func decided(t *testing.T, r *ruling, e *Event, record Record) (d decision) {
 	require.Empty(t, r.writes.Insert, "the intent has a row")
 	require.LessOrEqual(t, len(r.writes.Update)+len(r.writes.Delete), 1)
 	d.intent = "kept"
-	for _, id := range r.writes.Delete {
-		require.Equal(t, e.ID, id)
+	for _, in := range r.writes.Delete {
+		require.Equal(t, e.ID, in.EventID)
 		d.intent = "gone"
 	}
 	for _, in := range r.writes.Update {

@@ -16,7 +16,6 @@ const (
 	workerWidth  = 64                     // intents that it finishes at a time
 	workerTakers = 3                      // leases it takes at a time, while there is more to take
 	workerPoll   = 200 * time.Millisecond // pause when nothing is due
-	workerRest   = time.Second            // pause after the store failed
 )
 
 // Worker goes on with intents that are due: after an unknown answer, a crash,
@@ -114,7 +113,7 @@ func (w *Worker) next(ctx context.Context) (*job, time.Duration) {
 	switch {
 	case err != nil:
 		w.log.ErrorContext(ctx, "retry worker", "error", err)
-		return nil, workerRest
+		return nil, storeRest
 	case j == nil && found:
 		return nil, 0 // finished without a call; there may be more
 	case j == nil && pass.probe:
@@ -225,7 +224,7 @@ func (w *Worker) work(stop context.Context, j *job) {
 	if err == nil {
 		answer = w.call(stop, ctx, j.pass, &j.event, &j.intent)
 	}
-	w.settleWithin(ctx, j, answer)
+	w.settleWithin(ctx, &j.event, &j.intent, answer)
 }
 
 // lookAgain reports whether the leased intent may be sent. What turned out to be
@@ -255,21 +254,6 @@ func (w *Worker) lookAgain(ctx context.Context, j *job) (send bool, err error) {
 	}
 	w.report(ctx, r)
 	return send, nil
-}
-
-// settleWithin records the answer, trying again until the lease ends: then the
-// intent is due for whoever takes it over.
-func (w *Worker) settleWithin(ctx context.Context, j *job, answer Answer) {
-	for {
-		err := w.settle(ctx, &j.event, &j.intent, answer)
-		if err == nil {
-			return
-		}
-		w.log.ErrorContext(ctx, "answer not recorded", "event_id", j.event.ID, "answer", answer.Kind.String(), "error", err)
-		if !sleep(ctx, workerRest) {
-			return
-		}
-	}
 }
 
 // sleep waits for d and reports whether ctx is still live.
