@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,6 +29,9 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	// Parts stay when their parent goes if SIGHUP is ignored, as under nohup. The
+	// tests may run there too: a signal that is caught is not ignored in children.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(m.Run())
 }
 

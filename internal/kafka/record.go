@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"time"
+
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
 	"example.com/billing/internal/domain"
@@ -29,7 +31,7 @@ func newItem(topic string, message *confluent.Message) item {
 				Partition: message.TopicPartition.Partition,
 				Offset:    int64(message.TopicPartition.Offset),
 			},
-			Timestamp: message.Timestamp,
+			Timestamp: timestampOf(message),
 			Key:       message.Key,
 			Value:     message.Value,
 		},
@@ -44,6 +46,20 @@ func newItem(topic string, message *confluent.Message) item {
 		taken.bytes += len(header.Key) + len(header.Value)
 	}
 	return taken
+}
+
+// timestampOf returns the record's timestamp in UTC, zero where it has none or one
+// outside the years 1 to 9999. Brokers take any number of milliseconds; databases and
+// JSON do not, and no record may be held up by a timestamp that is nobody's money.
+func timestampOf(message *confluent.Message) time.Time {
+	if message.TimestampType == confluent.TimestampNotAvailable {
+		return time.Time{}
+	}
+	at := message.Timestamp.UTC()
+	if year := at.Year(); year < 1 || year > 9999 {
+		return time.Time{}
+	}
+	return at
 }
 
 // next is the position behind the record: what is committed once it is durable.

@@ -61,7 +61,7 @@ func TestStop(t *testing.T) {
 		ended        string
 	}{
 		{"an obedient process ends by the first signal", obedient, []os.Signal{syscall.SIGTERM, syscall.SIGQUIT}, nil, "signal: terminated"},
-		{"a process deaf to the first gets the second", deaf, []os.Signal{syscall.SIGTERM, syscall.SIGHUP}, nil, "signal: hangup"},
+		{"a process deaf to the first gets the second", deaf, []os.Signal{syscall.SIGTERM, syscall.SIGUSR1}, nil, "signal: user defined signal 1"},
 		{"a process deaf to all is killed, and that is said", deaf, []os.Signal{syscall.SIGTERM}, process.ErrKilled, "signal: killed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

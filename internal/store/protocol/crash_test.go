@@ -22,8 +22,8 @@ func TestBatchThatDiesAnywhereIsChargedOnce(t *testing.T) {
 		"before its intent":                   {openBegins, 1, 1},
 		"after its intent":                    {openEnds, 1, 1},
 		"after it looked again":               {mainLooked, 2, 1},
-		"after the answer":                    {mainLocked, 1, 2},
-		"before it wrote":                     {mainWrites, 1, 2},
+		"after the answer":                    {mainWrites, 1, 2},
+		"after it wrote":                      {mainWrote, 1, 2},
 		"before its commit":                   {mainCommits, 1, 2},
 		"after its commit, before the offset": {mainCommitted, 1, 1},
 	} {

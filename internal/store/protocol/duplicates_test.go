@@ -131,7 +131,6 @@ func TestEventThatAnotherGroupClaimedMeanwhileIsCountedOnce(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.instance("one"), w.instance("two", inGroup("another"))
 	a := w.event(1, "10.50")
-	one.seam.once(mainLocked, func() error { return nil })
 	call := newGateway()
 	w.provider.script(a.id, call.holding(captures))
 	first := one.start(a.record)

@@ -82,12 +82,14 @@ func (l *ledger) decide(r domain.ChargeRequest, a domain.Answer) domain.Answer {
 
 // replies receives a POST, takes no money and answers.
 func replies(a domain.Answer) step {
+	a.Posts = 1
 	return func(_ context.Context, l *ledger, r domain.ChargeRequest) domain.Answer {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.posts[r.EventID]++
-		a.Posts = 1
-		return a
+		answer := a // the step may be at work for several requests
+		answer.Posts = 1
+		return answer
 	}
 }
 

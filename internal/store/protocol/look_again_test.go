@@ -72,7 +72,7 @@ func TestBatchIsNotStoppedByItsOwnIntent(t *testing.T) {
 	a := w.event(1, "10.50")
 	one.mustBill(a.record)
 	w.final(a, "captured")
-	require.Equal(t, []point{mainLooked, openBegins, openEnds, mainLooked, mainLocked, mainWrites, mainWrote, mainCommits, mainCommitted},
+	require.Equal(t, []point{mainLooked, openBegins, openEnds, mainLooked, mainWrites, mainWrote, mainCommits, mainCommitted},
 		one.seam.reached(), "claim, intend, look again, charge, record")
 	w.balanced()
 }

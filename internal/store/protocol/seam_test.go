@@ -17,7 +17,6 @@ type point string
 
 const (
 	mainLooked    point = "main transaction has looked"
-	mainLocked    point = "main transaction has locked intents"
 	mainWrites    point = "main transaction writes"
 	mainWrote     point = "main transaction has written intents and charges"
 	mainCommits   point = "main transaction commits"
@@ -197,14 +196,6 @@ func (t *seamTx) Look(ctx context.Context, subjects []domain.Subject) (domain.Fa
 		err = t.seam.reach(mainLooked)
 	}
 	return facts, err
-}
-
-func (t *seamTx) Lock(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*domain.Intent, error) {
-	intents, err := t.Tx.Lock(ctx, ids)
-	if err == nil && !t.side {
-		err = t.seam.reach(mainLocked)
-	}
-	return intents, err
 }
 
 func (t *seamTx) Write(ctx context.Context, w domain.Writes) error {

@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// scenario is something to measure.
+type scenario struct {
+	name   string
+	growth bool // in the set of growth
+	run    func(*bench, context.Context, string) error
+}
+
+// scenarios are all of them, in the order in which they run.
+func scenarios() []scenario {
+	return []scenario{
+		{"0ms", false, (*bench).fast},
+		{"50ms", false, (*bench).slow},
+		{"lognormal", false, (*bench).tail},
+		{"200/s", false, (*bench).calm},
+		{"memory", false, (*bench).memory},
+		{"latency", false, (*bench).curve},
+	}
+}
+
+// Names are those of the scenarios.
+func Names() (names []string) {
+	for _, s := range scenarios() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// bench is one bench under way.
+type bench struct {
+	*World
+	options *Options
+	report  Report
+}
+
+// Measure runs the scenarios. Everything that was started has ended when it returns.
+func Measure(ctx context.Context, o Options) (report Report, err error) {
+	began := time.Now()
+	world, err := StartWorld(ctx, &o)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, world.Stop(ctx)) }()
+	b := &bench{World: world, options: &o, report: Report{Scale: o.Scale, Rounds: o.Rounds}}
+	if b.report.Facts, err = world.facts(ctx); err != nil {
+		return b.report, err
+	}
+	for _, s := range scenarios() {
+		wanted := len(o.Only) == 0 && s.growth == o.Growth || slices.Contains(o.Only, s.name)
+		if !wanted {
+			continue
+		}
+		if err := s.run(b, ctx, s.name); err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return b.report, err
+		}
+	}
+	b.report.Seconds = time.Since(began).Seconds()
+	return b.report, nil
+}
+
+// add appends rows to the table.
+func (b *bench) add(rows ...Row) { b.report.Rows = append(b.report.Rows, rows...) }
+
+// once measures a task and keeps what it found.
+func (b *bench) once(ctx context.Context, t task) error {
+	run, err := b.measure(ctx, t)
+	if err != nil {
+		return err
+	}
+	b.report.Runs = append(b.report.Runs, run)
+	b.options.Say("%-10s %-10s round %d: %s charges in %.2f s: %s/s, %.0f µs CPU a record, %d in flight, %d connections, %.0f MB%s",
+		run.Scenario, run.Mode, run.Round, thousands(float64(run.Charges), 0), run.Seconds, thousands(run.Rate, 0), run.CPU, run.InFlight,
+		run.Connections, run.Memory, voidMark(&run))
+	return nil
+}
+
+func voidMark(r *Run) string {
+	if r.Void == "" {
+		return ""
+	}
+	return ", VOID: " + r.Void
+}
+
+// best measures the ceiling and keeps what it found.
+func (b *bench) best(ctx context.Context, name, faults string, requests int, widths ...int) (*float64, error) {
+	c, err := b.ceiling(ctx, faults, requests, widths...)
+	if err != nil {
+		return nil, err
+	}
+	b.report.Ceiling = append(b.report.Ceiling, c)
+	b.options.Say("%-10s %-10s %s/s, best at %d at a time", name, "ceiling", thousands(c.Rate, 0), c.Width)
+	return &c.Rate, nil
+}
