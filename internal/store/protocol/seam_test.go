@@ -183,7 +183,14 @@ func (t *seamTx) Due(ctx context.Context, now time.Time) (*domain.Intent, error)
 }
 
 func (t *seamTx) Look(ctx context.Context, subjects []domain.Subject) (domain.Facts, error) {
-	facts, err := t.Tx.Look(ctx, subjects)
+	return t.looked(t.Tx.Look(ctx, subjects))
+}
+
+func (t *seamTx) Final(ctx context.Context, subjects []domain.Subject) (domain.Facts, error) {
+	return t.looked(t.Tx.Final(ctx, subjects))
+}
+
+func (t *seamTx) looked(facts domain.Facts, err error) (domain.Facts, error) {
 	if err != nil {
 		return facts, err
 	}
