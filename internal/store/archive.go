@@ -26,17 +26,16 @@ func (s *Store) Event(ctx context.Context, group string, id uuid.UUID) (domain.E
 	if err := claimOf(db, group, &story); err != nil {
 		return story, false, err
 	}
-	facts, err := tx{db}.Look(ctx, []domain.Subject{{EventID: id}})
-	if err != nil {
+	// Intent first: one that ends meanwhile is then shown with its charge.
+	if err := intentOf(db, &story); err != nil {
 		return story, false, err
 	}
-	if c, ok := facts.Charges[id]; ok {
-		story.Charge = &c
+	if err := chargeOf(db, &story); err != nil {
+		return story, false, err
 	}
-	story.Intent = facts.Intents[id]
 
 	var letters []deadLetter
-	err = db.Omit("key", "value", "headers").Where("event_id = ?", id).Order("id DESC").Limit(maxStoryLetters).Find(&letters).Error
+	err := db.Omit("key", "value", "headers").Where("event_id = ?", id).Order("id DESC").Limit(maxStoryLetters).Find(&letters).Error
 	if err != nil {
 		return story, false, fmt.Errorf("read dead_letter: %w", err)
 	}
@@ -56,6 +55,33 @@ func claimOf(db *gorm.DB, group string, story *domain.EventStory) error {
 	if len(rows) == 1 {
 		sighting := rows[0].sighting()
 		story.Sighting, story.ProcessedAt = &sighting, &rows[0].ProcessedAt
+	}
+	return nil
+}
+
+// intentOf reads the event's intent without the bytes of its record.
+func intentOf(db *gorm.DB, story *domain.EventStory) (err error) {
+	var rows []chargeIntent
+	if err := db.Omit("record", "record_key", "record_headers").Where("event_id = ?", story.EventID).Find(&rows).Error; err != nil {
+		return fmt.Errorf("read charge_intent: %w", err)
+	}
+	if len(rows) == 1 {
+		story.Intent, err = rows[0].intent()
+	}
+	return err
+}
+
+func chargeOf(db *gorm.DB, story *domain.EventStory) error {
+	var rows []charge
+	if err := db.Where("event_id = ?", story.EventID).Find(&rows).Error; err != nil {
+		return fmt.Errorf("read charge: %w", err)
+	}
+	if len(rows) == 1 {
+		c, err := rows[0].charge()
+		if err != nil {
+			return err
+		}
+		story.Charge = &c
 	}
 	return nil
 }

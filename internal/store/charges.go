@@ -2,14 +2,13 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"example.com/billing/internal/domain"
 )
@@ -50,118 +49,53 @@ func (c *charge) charge() (domain.Charge, error) {
 	}, nil
 }
 
+// The order is that of the locks, like that of intents.
+const insertCharge = `
+INSERT INTO charge (` + chargeColumns + `)
+SELECT event_id, order_id, customer_id, amount::numeric, currency, status, provider_charge_id, decline_code, attempts,
+	claims_order, occurred_at, settled_at, fingerprint, source_topic, source_partition, source_offset
+FROM unnest(?::uuid[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],
+	?::boolean[], ?::timestamptz[], ?::timestamptz[], ?::bytea[], ?::text[], ?::integer[], ?::bigint[]
+) AS u (` + chargeColumns + `)
+ORDER BY event_id
+ON CONFLICT DO NOTHING`
+
 func insertCharges(db *gorm.DB, charges []domain.Charge) error {
-	slices.SortFunc(charges, func(a, b domain.Charge) int { return bytes.Compare(a.EventID[:], b.EventID[:]) })
-	for chunk := range slices.Chunk(charges, maxRows) {
-		rows := make([]charge, len(chunk))
-		for i := range chunk {
-			c := &chunk[i]
-			rows[i] = charge{
-				EventID: c.EventID, OrderID: c.OrderID, CustomerID: c.CustomerID,
-				Amount: c.Amount.Decimal(), Currency: c.Amount.Currency().Code(), Status: string(c.Status),
-				ProviderChargeID: nullText(c.ProviderChargeID), DeclineCode: nullText(c.DeclineCode),
-				Attempts: c.Attempts, ClaimsOrder: c.ClaimsOrder, OccurredAt: c.OccurredAt, SettledAt: c.SettledAt,
-				Fingerprint: c.Fingerprint[:],
-				SourceTopic: c.Source.Topic, SourcePartition: c.Source.Partition, SourceOffset: c.Source.Offset,
-			}
-		}
+	ordered := refs(charges)
+	slices.SortFunc(ordered, func(a, b *domain.Charge) int { return bytes.Compare(a.EventID[:], b.EventID[:]) })
+	for chunk := range slices.Chunk(ordered, maxRows) {
 		// No conflict target, on purpose: whether the event or its order is final
 		// already, the decision rested on something that is no longer so.
-		result := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&rows)
+		result := db.Exec(insertCharge, cellsOf(chunk)...)
 		if result.Error != nil {
 			return fmt.Errorf("insert charge: %w", result.Error)
 		}
-		if int(result.RowsAffected) != len(chunk) {
-			return fmt.Errorf("insert charge: %w", domain.ErrMoved)
-		}
-	}
-	return nil
-}
-
-// Look implements [domain.Tx].
-func (t tx) Look(ctx context.Context, subjects []domain.Subject) (domain.Facts, error) {
-	facts := domain.Facts{
-		Charges: map[uuid.UUID]domain.Charge{}, Orders: map[int64]domain.Charge{},
-		Intents: map[uuid.UUID]*domain.Intent{}, Holders: map[int64]uuid.UUID{},
-	}
-	if len(subjects) == 0 {
-		return facts, nil
-	}
-	ids := make([]uuid.UUID, len(subjects))
-	orders := make([]int64, len(subjects))
-	for i, s := range subjects {
-		ids[i], orders[i] = s.EventID, s.OrderID
-	}
-	// Intents first: one that ends between the two statements is then seen with its
-	// charge, and never as if there were neither.
-	if err := t.lookAtIntents(ctx, ids, orders, &facts); err != nil {
-		return facts, err
-	}
-	return facts, t.lookAtCharges(ctx, ids, orders, &facts)
-}
-
-// Final implements [domain.Tx].
-func (t tx) Final(ctx context.Context, subjects []domain.Subject) (domain.Facts, error) {
-	facts := domain.Facts{Charges: map[uuid.UUID]domain.Charge{}, Orders: map[int64]domain.Charge{}}
-	if len(subjects) == 0 {
-		return facts, nil
-	}
-	ids := make([]uuid.UUID, len(subjects))
-	orders := make([]int64, len(subjects))
-	for i, s := range subjects {
-		ids[i], orders[i] = s.EventID, s.OrderID
-	}
-	return facts, t.lookAtCharges(ctx, ids, orders, &facts)
-}
-
-func (t tx) lookAtCharges(ctx context.Context, ids []uuid.UUID, orders []int64, facts *domain.Facts) error {
-	var rows []charge
-	err := t.db.WithContext(ctx).
-		Where("event_id = ANY(?) OR (claims_order AND order_id = ANY(?))", uuids(ids), array(orders)).
-		Find(&rows).Error
-	if err != nil {
-		return fmt.Errorf("read charge: %w", err)
-	}
-	for i := range rows {
-		c, err := rows[i].charge()
-		if err != nil {
+		if err := moved("insert charge", result, len(chunk)); err != nil {
 			return err
 		}
-		facts.Charges[c.EventID] = c
-		if c.ClaimsOrder {
-			facts.Orders[c.OrderID] = c
-		}
 	}
 	return nil
 }
 
-func (t tx) lookAtIntents(ctx context.Context, ids []uuid.UUID, orders []int64, facts *domain.Facts) error {
-	var rows []chargeIntent
-	err := t.db.WithContext(ctx).
-		Omit("record", "record_key", "record_headers").
-		Where("event_id = ANY(?) OR (state IN ('calling', 'unknown', 'answered', 'parked') AND order_id = ANY(?))", uuids(ids), array(orders)).
-		Find(&rows).Error
-	if err != nil {
-		return fmt.Errorf("read charge_intent: %w", err)
+func cellsOf(charges []*domain.Charge) []any {
+	return []any{
+		columnOf(charges, func(c *domain.Charge) pgtype.UUID { return toUUID(c.EventID) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Int8 { return toInt8(c.OrderID) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Int8 { return toInt8(c.CustomerID) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(c.Amount.Decimal()) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(c.Amount.Currency().Code()) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(string(c.Status)) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Text { return orNull(c.ProviderChargeID) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Text { return orNull(c.DeclineCode) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Int8 { return toInt(c.Attempts) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Bool { return toBool(c.ClaimsOrder) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Timestamptz { return toTime(c.OccurredAt) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Timestamptz { return toTime(c.SettledAt) }),
+		columnOf(charges, func(c *domain.Charge) blob { return c.Fingerprint[:] }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(c.Source.Topic) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Int4 { return toInt4(c.Source.Partition) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Int8 { return toInt8(c.Source.Offset) }),
 	}
-	for i := range rows {
-		in, err := rows[i].intent()
-		if err != nil {
-			return err
-		}
-		facts.Intents[in.EventID] = in
-		if in.State.ClaimsOrder() {
-			facts.Holders[in.OrderID] = in.EventID
-		}
-	}
-	return nil
-}
-
-func nullText(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 func orEmpty(s *string) string {

@@ -94,10 +94,37 @@ func TestLookTellsWhatIsFinalAndWhatIsOpen(t *testing.T) {
 	require.Equal(t, map[int64]uuid.UUID{calling.OrderID: calling.EventID, parked.OrderID: parked.EventID}, facts.Holders)
 	require.Len(t, facts.Intents, 3)
 
-	want := waiting // of an intent the look needs no bytes
-	want = read(want)
-	want.Record.Key, want.Record.Value = nil, nil
+	want := read(domain.Intent{ // what decides about its event, and no more
+		EventID: waiting.EventID, OrderID: waiting.OrderID, Fingerprint: waiting.Fingerprint,
+		State: waiting.State, Claimed: waiting.Claimed, Token: waiting.Token, Record: domain.Record{Coordinates: waiting.Record.Coordinates},
+	})
 	require.Equal(t, &want, facts.Intents[waiting.EventID])
+}
+
+func TestFinalIsALookWithoutTheIntents(t *testing.T) {
+	t.Parallel()
+	s, _ := storetest.Open(t)
+	captured, calling := aCharge(), aCalling()
+	put(t, s, calling)
+	write(t, s, domain.Writes{Charges: []domain.Charge{captured, aCharge()}})
+	final := func(subjects ...domain.Subject) (facts domain.Facts) {
+		within(t, s, func(tx domain.Tx) (err error) {
+			facts, err = tx.Final(t.Context(), subjects)
+			return err
+		})
+		return facts
+	}
+	nothing := domain.Facts{
+		Charges: map[uuid.UUID]domain.Charge{}, Orders: map[int64]domain.Charge{},
+		Intents: map[uuid.UUID]*domain.Intent{}, Holders: map[int64]uuid.UUID{},
+	}
+	require.Equal(t, nothing, final(), "about nobody there is nothing to say")
+	require.Equal(t, nothing, final(domain.Subject{EventID: calling.EventID, OrderID: calling.OrderID}))
+
+	facts := final(domain.Subject{EventID: uuid.New(), OrderID: captured.OrderID})
+	require.Equal(t, map[uuid.UUID]domain.Charge{captured.EventID: captured}, facts.Charges)
+	require.Equal(t, map[int64]domain.Charge{captured.OrderID: captured}, facts.Orders)
+	require.Equal(t, facts, final(subjectOf(&captured)))
 }
 
 func TestLookFindsTheChargeOfAnotherEventByItsOrder(t *testing.T) {

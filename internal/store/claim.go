@@ -13,15 +13,11 @@ import (
 	"example.com/billing/internal/domain"
 )
 
-// maxRows bounds the rows of one statement: PostgreSQL takes 65,535 parameters.
-const maxRows = 500
-
-// processedEvent is a row of processed_event. No column may carry a default tag:
-// GORM would then read results back by position and tell the wrong rows fresh.
+// processedEvent is a row of processed_event as it is read.
 type processedEvent struct {
 	EventID         uuid.UUID `gorm:"primaryKey"`
 	ConsumerGroup   string    `gorm:"primaryKey"`
-	ProcessedAt     time.Time `gorm:"->"` // the database's now()
+	ProcessedAt     time.Time // the database's now()
 	SourceTopic     string
 	SourcePartition int32
 	SourceOffset    int64
@@ -61,10 +57,12 @@ func (t tx) Claim(ctx context.Context, group string, sightings []domain.Sighting
 
 // insertEvents returns the events that were not there before.
 func (t tx) insertEvents(ctx context.Context, group string, sightings []domain.Sighting) (map[uuid.UUID]bool, error) {
-	rows := make([]processedEvent, len(sightings)) // of its own: GORM overwrites it
-	for i, s := range sightings {
-		rows[i] = processedEvent{
-			EventID: s.EventID, ConsumerGroup: group,
+	rows := make([]claimRow, steps(len(sightings))) // of its own: GORM overwrites it
+	for i := range rows {
+		// Behind the last one come copies of it: they meet it, and insert nothing.
+		s := &sightings[min(i, len(sightings)-1)]
+		rows[i] = claimRow{
+			EventID: toUUID(s.EventID), ConsumerGroup: group,
 			SourceTopic: s.Source.Topic, SourcePartition: s.Source.Partition, SourceOffset: s.Source.Offset,
 			Fingerprint: s.Fingerprint[:],
 		}
@@ -81,7 +79,7 @@ func (t tx) insertEvents(ctx context.Context, group string, sightings []domain.S
 	}
 	fresh := make(map[uuid.UUID]bool, len(rows))
 	for i := range rows {
-		fresh[rows[i].EventID] = true
+		fresh[rows[i].EventID.Bytes] = true
 	}
 	return fresh, nil
 }

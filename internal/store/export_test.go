@@ -1,6 +1,18 @@
 package store
 
-import "database/sql"
+import (
+	"database/sql"
+	"iter"
+)
+
+// MaxRows bounds the rows of one statement.
+const MaxRows = maxRows
+
+// Steps is the length that a claim's list is filled up to.
+func Steps(n int) int { return steps(n) }
+
+// Chunks cuts rows into what one statement takes.
+func Chunks[T any](rows []T, size func(T) int) iter.Seq[[]T] { return chunks(rows, size) }
 
 // Pools returns the connections of the store by their names, so that a test can
 // ask a session for its settings.

@@ -10,8 +10,7 @@ import (
 	"example.com/billing/internal/domain"
 )
 
-// chargeIntent is a row of charge_intent. No column carries a default tag, so
-// that GORM reports the rows that an insert really added.
+// chargeIntent is a row of charge_intent as it is read.
 type chargeIntent struct {
 	EventID         uuid.UUID `gorm:"primaryKey"`
 	OrderID         int64
@@ -42,31 +41,6 @@ type chargeIntent struct {
 }
 
 func (chargeIntent) TableName() string { return "charge_intent" }
-
-// intentRow returns the row of an intent.
-func intentRow(in *domain.Intent) (chargeIntent, error) {
-	headers, err := domain.EncodeHeaders(in.Record.Headers)
-	if err != nil {
-		return chargeIntent{}, err
-	}
-	answer, err := encodeAnswer(in.Answer)
-	if err != nil {
-		return chargeIntent{}, err
-	}
-	return chargeIntent{
-		EventID: in.EventID, OrderID: in.OrderID,
-		RequestHash: in.RequestHash[:], Fingerprint: in.Fingerprint[:],
-		State: string(in.State), Claimed: in.Claimed, MaybeSent: in.MaybeSent,
-		Token: in.Token, Owner: in.Owner, LeaseUntil: nullTime(in.LeaseUntil), DueAt: in.DueAt,
-		CreatedAt: in.CreatedAt, FirstAttemptAt: nullTime(in.FirstAttemptAt),
-		Attempts: in.Attempts, Answer: answer, LastError: in.LastError,
-		ConsumerGroup: in.Group, SourceTopic: in.Record.Topic,
-		SourcePartition: in.Record.Partition, SourceOffset: in.Record.Offset,
-		Traceparent: in.TraceParent, Tracestate: in.TraceState,
-		Record: in.Record.Value, RecordKey: in.Record.Key, RecordHeaders: headers,
-		RecordTimestamp: in.Record.Timestamp,
-	}, nil
-}
 
 // intent returns what the row says.
 func (c *chargeIntent) intent() (*domain.Intent, error) {
@@ -136,13 +110,6 @@ func decodeAnswer(text *string) (*domain.Answer, error) {
 		Kind: kind, Status: s.Status, ProviderChargeID: s.ProviderChargeID, DeclineCode: s.DeclineCode,
 		Posts: s.Posts, MaybeSent: s.MaybeSent, Detail: s.Detail,
 	}, nil
-}
-
-func nullTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 func orZero(t *time.Time) time.Time {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
+	"github.com/jackc/pgx/v5/pgtype"
 	"gorm.io/gorm/clause"
 
 	"example.com/billing/internal/domain"
@@ -19,9 +19,10 @@ import (
 // meets a lock that is held for long, they are repeated one by one, so that only
 // that one is kept out.
 func (s *Store) Open(ctx context.Context, intents []domain.Intent) (map[uuid.UUID]bool, error) {
-	ordered := slices.SortedFunc(slices.Values(intents), byOrder)
+	ordered := refs(intents)
+	slices.SortFunc(ordered, byOrder)
 	opened := make(map[uuid.UUID]bool, len(ordered))
-	for chunk := range slices.Chunk(ordered, maxRows) {
+	for chunk := range chunks(ordered, recordBytes) {
 		err := s.open(ctx, chunk, opened)
 		if sqlState(err) == lockNotAvail && len(chunk) > 1 {
 			err = s.openEach(ctx, chunk, opened)
@@ -33,7 +34,7 @@ func (s *Store) Open(ctx context.Context, intents []domain.Intent) (map[uuid.UUI
 	return opened, nil
 }
 
-func (s *Store) openEach(ctx context.Context, intents []domain.Intent, opened map[uuid.UUID]bool) error {
+func (s *Store) openEach(ctx context.Context, intents []*domain.Intent, opened map[uuid.UUID]bool) error {
 	for i := range intents {
 		if err := s.open(ctx, intents[i:i+1], opened); err != nil && sqlState(err) != lockNotAvail {
 			return err
@@ -43,20 +44,16 @@ func (s *Store) openEach(ctx context.Context, intents []domain.Intent, opened ma
 }
 
 // open inserts intents in one statement, which is its own transaction.
-func (s *Store) open(ctx context.Context, intents []domain.Intent, opened map[uuid.UUID]bool) error {
-	rows, err := intentRows(intents)
+func (s *Store) open(ctx context.Context, intents []*domain.Intent, opened map[uuid.UUID]bool) error {
+	// No conflict target, on purpose: the event's own intent and a claim on its
+	// order both keep a row out, and the look that follows tells them apart.
+	n, err := insertIntents(s.side.WithContext(ctx), intents, "ON CONFLICT DO NOTHING")
 	if err != nil {
 		return err
 	}
-	// No conflict target, on purpose: the event's own intent and a claim on its
-	// order both keep a row out, and the look that follows tells them apart.
-	result := s.side.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&rows)
-	if result.Error != nil {
-		return fmt.Errorf("insert charge_intent: %w", result.Error)
-	}
-	if int(result.RowsAffected) == len(intents) {
-		for i := range intents {
-			opened[intents[i].EventID] = true
+	if n == len(intents) {
+		for _, in := range intents {
+			opened[in.EventID] = true
 		}
 		return nil
 	}
@@ -64,14 +61,11 @@ func (s *Store) open(ctx context.Context, intents []domain.Intent, opened map[uu
 }
 
 // ours finds the intents that carry our fresh tokens.
-func (s *Store) ours(ctx context.Context, intents []domain.Intent, opened map[uuid.UUID]bool) error {
-	tokens := make([]uuid.UUID, len(intents))
-	for i := range intents {
-		tokens[i] = intents[i].Token
-	}
+func (s *Store) ours(ctx context.Context, intents []*domain.Intent, opened map[uuid.UUID]bool) error {
 	var ids []uuid.UUID
 	err := s.side.WithContext(ctx).Model(&chargeIntent{}).
-		Where("event_id = ANY(?) AND token = ANY(?)", uuids(eventIDs(intents)), uuids(tokens)).
+		Where("event_id = ANY(?) AND token = ANY(?)", columnOf(intents, eventID),
+			columnOf(intents, func(in *domain.Intent) pgtype.UUID { return toUUID(in.Token) })).
 		Pluck("event_id", &ids).Error
 	if err != nil {
 		return fmt.Errorf("read charge_intent: %w", err)
@@ -112,118 +106,6 @@ func (t tx) Due(ctx context.Context, now time.Time) (*domain.Intent, error) {
 	return rows[0].intent()
 }
 
-// Write implements [domain.Tx].
-func (t tx) Write(ctx context.Context, w domain.Writes) error {
-	db := t.db.WithContext(ctx)
-	if err := compare(db, slices.Concat(w.Update, w.Delete)); err != nil {
-		return err
-	}
-	if err := insertIntents(db, w.Insert); err != nil {
-		return err
-	}
-	if err := updateIntents(db, w.Update); err != nil {
-		return err
-	}
-	if err := deleteIntents(db, w.Delete); err != nil {
-		return err
-	}
-	return insertCharges(db, w.Charges)
-}
-
-func insertIntents(db *gorm.DB, intents []domain.Intent) error {
-	slices.SortFunc(intents, byOrder)
-	for chunk := range slices.Chunk(intents, maxRows) {
-		rows, err := intentRows(chunk)
-		if err != nil {
-			return err
-		}
-		result := db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "event_id"}}, DoNothing: true}).Create(&rows)
-		if result.Error != nil {
-			return fmt.Errorf("insert charge_intent: %w", result.Error)
-		}
-		if int(result.RowsAffected) != len(chunk) {
-			return fmt.Errorf("insert charge_intent: %w", domain.ErrMoved)
-		}
-	}
-	return nil
-}
-
-// updateIntents writes the intents one by one: most batches change few of them.
-func updateIntents(db *gorm.DB, intents []domain.Intent) error {
-	slices.SortFunc(intents, byOrder)
-	for i := range intents {
-		row, err := intentRow(&intents[i])
-		if err != nil {
-			return err
-		}
-		result := db.Model(&chargeIntent{}).Where("event_id = ?", row.EventID).
-			Select("State", "Claimed", "MaybeSent", "Token", "Owner", "LeaseUntil", "DueAt", "FirstAttemptAt", "Attempts", "Answer", "LastError", "ConsumerGroup").
-			Updates(&row)
-		switch {
-		case sqlState(result.Error) == uniqueViolation:
-			return fmt.Errorf("update charge_intent %s: %w: %w", row.EventID, domain.ErrOrderTaken, result.Error)
-		case result.Error != nil:
-			return fmt.Errorf("update charge_intent %s: %w", row.EventID, result.Error)
-		case result.RowsAffected != 1:
-			return fmt.Errorf("update charge_intent %s: %w", row.EventID, domain.ErrMoved)
-		}
-	}
-	return nil
-}
-
-func deleteIntents(db *gorm.DB, intents []domain.Intent) error {
-	if len(intents) == 0 {
-		return nil
-	}
-	result := db.Where("event_id = ANY(?)", uuids(eventIDs(intents))).Delete(&chargeIntent{})
-	if result.Error != nil {
-		return fmt.Errorf("delete charge_intent: %w", result.Error)
-	}
-	return nil
-}
-
-// compare locks the rows that are to be changed, in the order of the locks, and
-// holds them against what they were when they were read.
-func compare(db *gorm.DB, intents []domain.Intent) error {
-	if len(intents) == 0 {
-		return nil
-	}
-	var rows []struct {
-		EventID uuid.UUID
-		Token   uuid.UUID
-		State   string
-		Claimed bool
-	}
-	err := db.Model(&chargeIntent{}).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
-		Select("event_id, token, state, claimed").
-		Where("event_id = ANY(?)", uuids(eventIDs(intents))).Order("order_id, event_id").Find(&rows).Error
-	if err != nil {
-		return fmt.Errorf("lock charge_intent: %w", err)
-	}
-	now := make(map[uuid.UUID]domain.Version, len(rows))
-	for _, r := range rows {
-		now[r.EventID] = domain.Version{Token: r.Token, State: domain.IntentState(r.State), Claimed: r.Claimed}
-	}
-	for i := range intents {
-		if now[intents[i].EventID] != intents[i].Was {
-			return fmt.Errorf("charge_intent %s: %w", intents[i].EventID, domain.ErrMoved)
-		}
-	}
-	return nil
-}
-
-func intentRows(intents []domain.Intent) ([]chargeIntent, error) {
-	rows := make([]chargeIntent, len(intents))
-	for i := range intents {
-		row, err := intentRow(&intents[i])
-		if err != nil {
-			return nil, err
-		}
-		rows[i] = row
-	}
-	return rows, nil
-}
-
 func intentsByEvent(rows []chargeIntent) (map[uuid.UUID]*domain.Intent, error) {
 	intents := make(map[uuid.UUID]*domain.Intent, len(rows))
 	for i := range rows {
@@ -236,15 +118,10 @@ func intentsByEvent(rows []chargeIntent) (map[uuid.UUID]*domain.Intent, error) {
 	return intents, nil
 }
 
-func eventIDs(intents []domain.Intent) []uuid.UUID {
-	ids := make([]uuid.UUID, len(intents))
-	for i := range intents {
-		ids[i] = intents[i].EventID
-	}
-	return ids
-}
+// eventID is the cell of a column of event ids.
+func eventID(in *domain.Intent) pgtype.UUID { return toUUID(in.EventID) }
 
 // byOrder is the order in which intents are locked and inserted everywhere.
-func byOrder(a, b domain.Intent) int {
+func byOrder(a, b *domain.Intent) int {
 	return cmp.Or(cmp.Compare(a.OrderID, b.OrderID), bytes.Compare(a.EventID[:], b.EventID[:]))
 }

@@ -139,13 +139,16 @@ func TestAWriteThatMeetsAnotherBookMovesNothing(t *testing.T) {
 		writes domain.Writes
 		want   error
 	}{
-		"a new intent that is there already":     {domain.Writes{Insert: []domain.Intent{aWaiting(), there}}, domain.ErrMoved},
-		"an update of an intent that is gone":    {domain.Writes{Update: []domain.Intent{gone}}, domain.ErrMoved},
-		"an end of an intent that is gone":       {domain.Writes{Delete: []domain.Intent{read(there), read(gone)}}, domain.ErrMoved},
-		"a second charge of an event":            {domain.Writes{Charges: []domain.Charge{aCharge(), final}}, domain.ErrMoved},
-		"a second charge that claims an order":   {domain.Writes{Charges: []domain.Charge{sameOrder}}, domain.ErrMoved},
-		"two charges of one event at once":       {domain.Writes{Charges: []domain.Charge{pair, pair}}, domain.ErrMoved},
-		"a lease while another claims the order": {domain.Writes{Update: []domain.Intent{aCallingAs(rival)}}, domain.ErrOrderTaken},
+		"a new intent that is there already":        {domain.Writes{Insert: []domain.Intent{aWaiting(), there}}, domain.ErrMoved},
+		"an update of an intent that is gone":       {domain.Writes{Update: []domain.Intent{gone}}, domain.ErrMoved},
+		"an end of an intent that is gone":          {domain.Writes{Delete: []domain.Intent{read(there), read(gone)}}, domain.ErrMoved},
+		"an update of an intent with another lease": {domain.Writes{Update: []domain.Intent{read(there), asRead(busy, func(was *domain.Version) { was.Token = uuid.New() })}}, domain.ErrMoved},
+		"an end of an intent in another state":      {domain.Writes{Delete: []domain.Intent{asRead(busy, func(was *domain.Version) { was.State = domain.UnknownOutcome })}}, domain.ErrMoved},
+		"an end of an intent claimed meanwhile":     {domain.Writes{Delete: []domain.Intent{asRead(there, func(was *domain.Version) { was.Claimed = false })}}, domain.ErrMoved},
+		"a second charge of an event":               {domain.Writes{Charges: []domain.Charge{aCharge(), final}}, domain.ErrMoved},
+		"a second charge that claims an order":      {domain.Writes{Charges: []domain.Charge{sameOrder}}, domain.ErrMoved},
+		"two charges of one event at once":          {domain.Writes{Charges: []domain.Charge{pair, pair}}, domain.ErrMoved},
+		"a lease while another claims the order":    {domain.Writes{Update: []domain.Intent{aCallingAs(read(rival))}}, domain.ErrOrderTaken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,6 +158,13 @@ func TestAWriteThatMeetsAnotherBookMovesNothing(t *testing.T) {
 			require.Empty(t, locked(t, s, innocent.EventID), "the whole transaction is undone")
 		})
 	}
+}
+
+// asRead returns an intent that was read when its row said otherwise.
+func asRead(in domain.Intent, change func(*domain.Version)) domain.Intent {
+	in = read(in)
+	change(&in.Was)
+	return in
 }
 
 // aCallingAs returns a waiting intent's next lease.
@@ -173,7 +183,7 @@ func TestOrdersAreClaimedInTheStatesThatSaySo(t *testing.T) {
 		put(t, s, first)
 		second := aWaiting(ofOrder(first.OrderID))
 		put(t, s, second)
-		err := tryWrite(t, s, domain.Writes{Update: []domain.Intent{aCallingAs(second)}})
+		err := tryWrite(t, s, domain.Writes{Update: []domain.Intent{aCallingAs(read(second))}})
 		if state.ClaimsOrder() {
 			require.ErrorIs(t, err, domain.ErrOrderTaken, state)
 		} else {

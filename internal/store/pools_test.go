@@ -42,14 +42,14 @@ func TestEverySessionOfAPoolIsBounded(t *testing.T) {
 	}{
 		"main": {3, both(map[string]string{
 			"application_name": "billing", "lock_timeout": "15s", "idle_in_transaction_session_timeout": "17s",
-			"statement_timeout": "19s", "default_transaction_read_only": "off",
+			"statement_timeout": "19s", "default_transaction_read_only": "off", "enable_seqscan": "off", "jit": "off",
 		})},
 		"side": {store.SideConns, both(map[string]string{
 			"application_name": "billing-side", "lock_timeout": "750ms", "idle_in_transaction_session_timeout": "4s",
-			"statement_timeout": "4s", "default_transaction_read_only": "off",
+			"statement_timeout": "4s", "default_transaction_read_only": "off", "enable_seqscan": "off", "jit": "off",
 		})},
 		"archive": {store.ArchiveConns, both(map[string]string{
-			"application_name": "billing-archive", "statement_timeout": "4s", "default_transaction_read_only": "on",
+			"application_name": "billing-archive", "statement_timeout": "4s", "default_transaction_read_only": "on", "enable_seqscan": "on",
 		})},
 	} {
 		t.Run(pool, func(t *testing.T) {

@@ -53,16 +53,16 @@ func New(c Config) (*Store, error) {
 		conns    int
 		settings map[string]string
 	}{
-		{&s.main, "billing", c.MaxTransactions, map[string]string{
+		{&s.main, "billing", c.MaxTransactions, byIndex(map[string]string{
 			"lock_timeout":                        millis(c.LockTimeout),
 			"idle_in_transaction_session_timeout": millis(c.IdleTimeout),
 			"statement_timeout":                   millis(c.LockTimeout + c.SideTimeout),
-		}},
-		{&s.side, "billing-side", SideConns, map[string]string{
+		})},
+		{&s.side, "billing-side", SideConns, byIndex(map[string]string{
 			"lock_timeout":                        millis(c.SideLockTimeout),
 			"idle_in_transaction_session_timeout": millis(c.SideTimeout),
 			"statement_timeout":                   millis(c.SideTimeout),
-		}},
+		})},
 		{&s.archive, "billing-archive", ArchiveConns, map[string]string{
 			"default_transaction_read_only": "on",
 			"statement_timeout":             millis(c.SideTimeout),
@@ -78,6 +78,15 @@ func New(c Config) (*Store, error) {
 		}
 	}
 	return s, nil
+}
+
+// byIndex adds what keeps the plans of the flow's statements as they are meant:
+// every one finds its rows by an index. A plan that is kept from a time when its
+// table was empty would otherwise go on to read the whole of it, until somebody
+// has counted its rows; and no such statement is worth being compiled.
+func byIndex(settings map[string]string) map[string]string {
+	settings["enable_seqscan"], settings["jit"] = "off", "off"
+	return settings
 }
 
 // open returns a pool of at most conns connections with session settings.
