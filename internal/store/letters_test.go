@@ -139,6 +139,43 @@ func TestTheLetterOfAnIntentReopens(t *testing.T) {
 	require.Equal(t, again.At, value[time.Time](t, conn, `SELECT updated_at FROM dead_letter`).UTC())
 }
 
+// Most are new, some were there, and of those some reopen: whoever asks is told
+// exactly which are new.
+func TestParkTellsTheNewLettersOfManyFromThoseThatReopen(t *testing.T) {
+	t.Parallel()
+	s, databaseURL := storetest.Open(t)
+	known := aLetter(ofEvent(uuid.New()))
+	stays := aLetter()
+	park(t, s, known, stays)
+	execute(t, storetest.Conn(t, databaseURL), `UPDATE dead_letter SET state = 'discarded'`)
+
+	say := func(l domain.Letter, detail string) domain.Letter {
+		l.Detail = detail
+		return l
+	}
+	twice := aLetter(ofEvent(uuid.New()))
+	many := []domain.Letter{say(known, "first word"), say(stays, "unheard"), say(twice, "first word"), say(known, "last word"), say(twice, "last word")}
+	want := map[domain.Coordinates]bool{twice.Record.Coordinates: true}
+	for range 1100 { // more than two statements hold
+		l := aLetter()
+		many = append(many, l)
+		want[l.Record.Coordinates] = true
+	}
+	require.Equal(t, want, park(t, s, many...))
+	details := map[domain.Coordinates]string{}
+	for _, l := range letters(t, s, domain.LetterFilter{State: domain.LetterDiscarded}) {
+		details[l.Record.Coordinates] = l.Detail
+	}
+	require.Equal(t, map[domain.Coordinates]string{stays.Record.Coordinates: stays.Detail}, details)
+	for _, l := range []domain.Letter{known, twice} {
+		found, err := s.Letters(t.Context(), domain.LetterFilter{EventID: l.EventID})
+		require.NoError(t, err)
+		require.Len(t, found.Items, 1)
+		require.Equal(t, domain.LetterOpen, found.Items[0].State)
+		require.Equal(t, "last word", found.Items[0].Detail)
+	}
+}
+
 func TestLettersAreWrittenByTheirCoordinates(t *testing.T) {
 	t.Parallel()
 	s, databaseURL := storetest.Open(t)
