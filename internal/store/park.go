@@ -83,7 +83,7 @@ func (t tx) insertLetters(ctx context.Context, letters []*domain.Letter, fresh m
 		Partition int32
 		Offset    int64
 	}
-	err = t.db.WithContext(ctx).Raw(insertLetter, columns...).Scan(&rows).Error
+	err = t.db.WithContext(ctx).Raw(insertLetter, columns...).Find(&rows).Error
 	if err != nil {
 		return fmt.Errorf("insert dead_letter: %w", err)
 	}

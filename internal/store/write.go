@@ -41,7 +41,7 @@ func (t tx) Write(ctx context.Context, w domain.Writes) error {
 // lockAndCompare locks rows in the order of the locks and says whether they are
 // the ones asked for, column by column.
 const lockAndCompare = `
-SELECT coalesce(array_agg(event_id) = ? AND array_agg(token) = ? AND array_agg(state) = ? AND array_agg(claimed) = ?, false)
+SELECT coalesce(array_agg(event_id) = ? AND array_agg(token) = ? AND array_agg(state) = ? AND array_agg(claimed) = ?, false) AS same
 FROM (
 	SELECT event_id, token, state, claimed FROM charge_intent WHERE event_id = ANY(?)
 	ORDER BY order_id, event_id FOR UPDATE
@@ -56,17 +56,18 @@ func compare(db *gorm.DB, intents []*domain.Intent) error {
 	}
 	slices.SortFunc(intents, byOrder)
 	ids := columnOf(intents, eventID)
-	var same bool
+	var now struct{ Same bool }
+	// By Find: Scan would spell out every statement for its log, logged or not.
 	err := db.Raw(lockAndCompare, ids,
 		columnOf(intents, func(in *domain.Intent) pgtype.UUID { return toUUID(in.Was.Token) }),
 		columnOf(intents, func(in *domain.Intent) pgtype.Text { return toText(string(in.Was.State)) }),
 		columnOf(intents, func(in *domain.Intent) pgtype.Bool { return toBool(in.Was.Claimed) }),
 		ids,
-	).Scan(&same).Error
+	).Find(&now).Error
 	if err != nil {
 		return fmt.Errorf("lock charge_intent: %w", err)
 	}
-	if !same {
+	if !now.Same {
 		return fmt.Errorf("charge_intent of %s and %d more: %w", intents[0].EventID, len(intents)-1, domain.ErrMoved)
 	}
 	return nil
