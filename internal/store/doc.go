@@ -19,6 +19,14 @@
 // the model, and a slice of its own, which GORM resets to the rows that were
 // inserted. See [tx.Claim] and its test.
 //
+// # Statements
+//
+// All other statements of the flow take whole columns as arrays: one statement a
+// kind and batch, whose text does not depend on the number of rows. pgx keeps it
+// prepared and PostgreSQL keeps its plan; since that may have been made when the
+// tables were empty, the flow's sessions may not plan to read one from end to end.
+// Rows are locked in the order of the statement's ORDER BY.
+//
 // # Errors
 //
 // Errors are told apart by SQLSTATE, never by text. Class 22 is
