@@ -29,6 +29,7 @@ type App struct {
 	telemetry *telemetry.Telemetry
 	store     *store.Store
 	gate      *domain.Gate
+	biller    *domain.Biller
 	worker    *domain.Worker
 	consumer  *kafka.Consumer
 	admin     *admin.Server
@@ -57,9 +58,11 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 		return nil, errors.Join(err, a.close(ctx))
 	}
 	a.gate = domain.NewGate(a.clock)
-	biller := domain.NewBiller(s.policy(owner()), domain.Decoder{RequireV7: s.Flow.RequireUUIDv7},
+	policy := s.policy(owner())
+	policy.Limiter = payment.NewLimiter(s.Flow.MaxInFlight)
+	biller := domain.NewBiller(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7},
 		a.store, client, a.gate, a.clock, a.log)
-	a.worker = domain.NewWorker(biller)
+	a.biller, a.worker = biller, domain.NewWorker(biller)
 	if a.consumer, err = kafka.New(s.kafka(), biller, a.log, kafka.Telemetry{
 		Tracers: a.telemetry.Tracers(), Meters: a.telemetry.Meters(), Propagator: a.telemetry.Propagator(),
 	}, a.clock); err != nil {
@@ -170,6 +173,7 @@ func (a *App) work(ctx context.Context) error {
 	err := a.consumer.Run(ctx)
 	cancel()
 	<-retried
+	a.biller.Drain()
 	return err
 }
 

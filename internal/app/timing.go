@@ -12,6 +12,7 @@ import (
 // Bounds that follow from the protocol rather than from a choice.
 const (
 	quickAttempts   = 3                      // requests of one charge within its budget
+	softDeadline    = 100 * time.Millisecond // a batch waits at least so long for its last answers
 	commitMargin    = 3 * time.Second        // from the last answer to the end of the commit
 	sideLockTimeout = 500 * time.Millisecond // whoever holds an intent longer is in the middle of something
 	sideTimeout     = 5 * time.Second        // a side transaction, and a statement of it
@@ -39,7 +40,7 @@ func (s *Settings) policy(owner string) domain.Policy {
 	return domain.Policy{
 		Group: s.Kafka.GroupID, Owner: owner,
 		ChargeBudget: s.Flow.ChargeBudget, CommitMargin: commitMargin, LockTimeout: s.lockTimeout(), Lease: s.lease(),
-		QuickAttempts: quickAttempts, MaxInFlight: s.Flow.MaxInFlight,
+		QuickAttempts: quickAttempts, MaxInFlight: s.Flow.MaxInFlight, SoftDeadline: softDeadline,
 		RetryHorizon: s.Flow.RetryHorizon, KeyTTL: s.Payment.KeyTTL,
 	}
 }

@@ -31,9 +31,13 @@ type Biller struct {
 // NewBiller returns a Biller over a store and a provider. Gate is shared with
 // whoever shows its state.
 func NewBiller(p Policy, d Decoder, book Book, provider Provider, gate *Gate, clock Clock, log *slog.Logger) *Biller {
+	limiter := p.Limiter
+	if limiter == nil {
+		limiter = newFixedLimiter(p.MaxInFlight)
+	}
 	return &Biller{
 		policy: p, decoder: d, book: book, clock: clock, log: log,
-		caller: newCaller(provider, gate, p.MaxInFlight, log),
+		caller: &caller{provider: provider, gate: gate, limiter: limiter, log: log},
 	}
 }
 

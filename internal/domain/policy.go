@@ -19,7 +19,8 @@ type Policy struct {
 	// SoftDeadline is the least time that a batch waits for its last answers before
 	// it commits without them; slower providers get more. 0: it waits for all.
 	SoftDeadline time.Duration
-	MaxInFlight  int // charges in flight in this process
+	MaxInFlight  int     // charges in flight in this process
+	Limiter      Limiter // adapts how many of them there are; nil: always MaxInFlight
 
 	RetryHorizon time.Duration // how long a charge is retried before it is parked
 	KeyTTL       time.Duration // how long the provider remembers a key
