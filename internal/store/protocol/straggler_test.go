@@ -1,0 +1,112 @@
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/domain"
+)
+
+func softly(p *domain.Policy) { p.SoftDeadline = time.Millisecond }
+
+// left bills a batch of one event that is answered and one whose call is held,
+// and returns when the batch has committed without it.
+func left(t *testing.T, answer step) (w *world, one *instance, quick, slow event, call *gateway) {
+	t.Helper()
+	w = newWorld(t)
+	w.provider.ignoresKeys = true
+	one = w.instance("one", softly)
+	quick, slow = w.event(1, "10.50"), w.event(2, "10.50")
+	call = newGateway()
+	w.provider.script(slow.id, call.holding(answer))
+	one.mustBill(quick.record, slow.record)
+	w.final(quick, "captured")
+	in := w.intent(slow)
+	require.Equal(t, "calling", in.State, "its call goes on")
+	require.True(t, in.Claimed)
+	w.balanced()
+	return w, one, quick, slow, call
+}
+
+func TestStragglerHoldsNobodyUpAndIsRecordedWhenItAnswers(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer step
+		ends   func(*world, event)
+	}{
+		"captured": {captures, func(w *world, e event) { w.final(e, "captured") }},
+		"declined": {declines, func(w *world, e event) { w.final(e, "declined") }},
+		"rejected": {rejects, func(w *world, e event) { require.Equal(w.t, "held", w.intent(e).State) }},
+		"unknown":  {times, func(w *world, e event) { require.Equal(w.t, "unknown", w.intent(e).State) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, one, _, slow, call := left(t, tt.answer)
+			w.instance("two").settle() // under its lease it is nobody else's
+			require.Equal(t, "calling", w.intent(slow).State)
+			close(call.release)
+			one.Drain()
+			tt.ends(w, slow)
+			require.Equal(t, 1, w.provider.postsOf(slow.id))
+			w.balanced()
+		})
+	}
+}
+
+func TestDuplicateOfAStragglerIsOne(t *testing.T) {
+	t.Parallel()
+	w, one, _, slow, call := left(t, captures)
+	one.mustBill(w.republished(1, slow.record))
+	sibling := w.event(2, "10.50")
+	one.mustBill(sibling.record)
+	require.Equal(t, "waiting", w.intent(sibling).State, "its order is claimed")
+	close(call.release)
+	one.Drain()
+	w.final(slow, "captured")
+	w.clock.advance(time.Minute)
+	one.settle()
+	w.final(sibling, "duplicate_order")
+	require.Equal(t, 1, w.provider.postsOf(slow.id))
+	require.Zero(t, w.provider.postsOf(sibling.id))
+	require.EqualValues(t, 1, w.counters().Republished)
+	w.balanced()
+}
+
+// The batch may be lost after it left a call behind: the answer is kept all the
+// same, and the next run finishes from it.
+func TestStragglerOfALostBatchKeepsItsAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.ignoresKeys = true
+	one, two := w.instance("one", softly), w.instance("two")
+	a := w.event(1, "10.50")
+	call := newGateway()
+	w.provider.script(a.id, call.holding(captures))
+	one.seam.once(mainWrote, func() error { return errLost })
+	require.ErrorIs(t, one.bill(a.record), errLost)
+	require.Equal(t, "calling", w.intent(a).State, "a call in flight is not put back")
+	close(call.release)
+	one.Drain()
+	require.Equal(t, "answered", w.intent(a).State)
+	two.mustBill(a.record)
+	w.final(a, "captured")
+	require.Equal(t, 1, w.provider.postsOf(a.id))
+	w.balanced()
+}
+
+// A process that dies with a call left behind is succeeded like any other.
+func TestStragglerOfADeadProcessIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w, one, _, slow, call := left(t, losing(captures))
+	require.ErrorIs(t, one.seam.kill(), errLost)
+	w.provider.ignoresKeys = false
+	w.clock.advance(w.policy.Lease)
+	two := w.instance("two")
+	close(call.release)
+	two.settle()
+	w.final(slow, "captured")
+	require.Equal(t, 1, w.provider.capturesOf(slow.id))
+	w.balanced()
+}
