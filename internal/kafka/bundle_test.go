@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,43 +172,61 @@ type ledger struct {
 	// before runs ahead of every batch; its error fails the batch.
 	before func(ctx context.Context, records []domain.Record) error
 
+	*domain.Biller // for its Keys; numbered values have none
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
 	durable map[int32][]domain.Record
 	batches [][]domain.Record
-	busy    map[int32]int
-	overlap bool // two batches of one partition at a time
+	flying  map[domain.Key]int // batches in flight with the event or order
+	clash   bool               // two of them at a time
 }
 
 func newLedger(before func(context.Context, []domain.Record) error) *ledger {
+	clock, log := domain.SystemClock{}, slog.New(slog.DiscardHandler)
 	return &ledger{
-		before: before, changed: make(chan struct{}), durable: map[int32][]domain.Record{}, busy: map[int32]int{},
+		before:  before,
+		Biller:  domain.NewBiller(domain.Policy{}, domain.Decoder{}, nil, nil, domain.NewGate(clock), clock, log),
+		changed: make(chan struct{}), durable: map[int32][]domain.Record{}, flying: map[domain.Key]int{},
 	}
 }
 
 func (l *ledger) Admit(ctx context.Context) (domain.Pass, error) { return domain.Pass{}, ctx.Err() }
 
 func (l *ledger) Bill(ctx context.Context, _ domain.Pass, records []domain.Record) error {
-	partition := records[0].Partition
-	l.mu.Lock()
-	l.busy[partition]++
-	l.overlap = l.overlap || l.busy[partition] > 1
-	l.mu.Unlock()
-	var err error
+	if !slices.IsSortedFunc(records, func(a, b domain.Record) int { return cmp.Compare(a.Offset, b.Offset) }) {
+		return errors.New("the records of a batch are not in their order")
+	}
+	l.fly(records, 1)
+	defer l.fly(records, -1)
 	if l.before != nil {
-		err = l.before(ctx, records)
+		if err := l.before(ctx, records); err != nil {
+			return err
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.busy[partition]--
-	if err != nil {
-		return err
-	}
-	l.durable[partition] = append(l.durable[partition], records...)
+	l.durable[records[0].Partition] = append(l.durable[records[0].Partition], records...)
 	l.batches = append(l.batches, records)
 	close(l.changed)
 	l.changed = make(chan struct{})
 	return nil
+}
+
+// fly counts the batches in flight by the events and orders in them.
+func (l *ledger) fly(records []domain.Record, batches int) {
+	keys := map[domain.Key]bool{}
+	for i := range records {
+		if event, order, valid := l.Keys(&records[i]); valid {
+			keys[event], keys[order] = true, true
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range keys {
+		l.flying[key] += batches
+		l.clash = l.clash || l.flying[key] > 1
+	}
 }
 
 // await waits until n different records are durable.
@@ -247,12 +266,15 @@ func (l *ledger) distinct() int {
 	return n
 }
 
-// values returns what became durable in a partition, in order.
+// values returns what became durable in a partition, by offset: batches end in any order.
 func (l *ledger) values(partition int32) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	values := make([]string, len(l.durable[partition]))
-	for i, record := range l.durable[partition] {
+	byOffset := slices.SortedStableFunc(slices.Values(l.durable[partition]), func(a, b domain.Record) int {
+		return cmp.Compare(a.Offset, b.Offset)
+	})
+	for i, record := range byOffset {
 		values[i] = string(record.Value)
 	}
 	return values

@@ -14,16 +14,20 @@ import (
 	"example.com/billing/internal/domain"
 )
 
-// Biller makes records durable. It is called by several goroutines at once, but
-// never twice at a time for one partition.
+// Biller makes records durable. It is called by several goroutines at once, for
+// one partition too, but no two batches at a time hold the same event or order.
 type Biller interface {
 	// Admit blocks while intake is paused; it returns when a batch may be taken,
 	// or ctx's error.
 	Admit(ctx context.Context) (domain.Pass, error)
+	// Keys returns what stands for the record's event and its order; a record that holds
+	// no valid event has none. It may keep in the record what it found there: Bill
+	// gets a copy.
+	Keys(record *domain.Record) (event, order domain.Key, valid bool)
 	// Bill makes every record of the batch durable: finished, duplicate,
 	// unfinished with an intent, or parked. The records are of one partition and
 	// their offsets rise strictly. An error means that nothing of the batch may be
-	// committed; the same records are run again. Once ctx is done it gives up if no
+	// committed; the records are run again, perhaps in other company. Once ctx is done it gives up if no
 	// call was sent; a charge in flight is finished and committed all the same,
 	// within the charge budget and the commit margin.
 	Bill(ctx context.Context, pass domain.Pass, records []domain.Record) error
@@ -96,8 +100,8 @@ func New(cfg Config, biller Biller, logger *slog.Logger, to Telemetry, clock dom
 		return nil, errors.Join(err, client.Close())
 	}
 	c.crew = &crew{
-		cfg: cfg, biller: biller, slots: make(chan struct{}, cfg.MaxTransactions), note: c.committer.note,
-		metrics: c.metrics, clock: clock, logger: logger,
+		cfg: cfg, biller: biller, slots: make(chan struct{}, cfg.MaxTransactions), flights: newFlights(),
+		note: c.committer.note, metrics: c.metrics, clock: clock, logger: logger,
 	}
 	return c, nil
 }

@@ -1,28 +1,41 @@
 // Package kafka brings records in: it consumes one topic as a member of a
-// consumer group and hands every record to a [Biller], in order per partition,
-// until the Biller has made it durable. Only then may its offset be committed.
+// consumer group and hands every record to a [Biller], until the Biller has made it
+// durable. Only then may its offset, and none before that of an earlier record, be committed.
 //
-//	broker ─▶ poll loop ─▶ lane (one per assigned partition) ─▶ Biller
-//	          only polls,   bounded queue; what waits is the      │ nil: durable
-//	          never works   next batch, no linger                 ▼
-//	             │ ▲                                          watermark
-//	       pause │ │ resume                                       │ contiguous prefix
-//	             ▼ │                                              ▼
-//	          full: by records or bytes                       committer ─▶ StoreOffsets, Commit
+//	broker ─▶ poll loop ─▶ lane (one per assigned partition) ─▶ Biller, several batches at a time
+//	          only polls,   inbox ─▶ queue ─▶ batch: the first      │ nil: durable
+//	          never works           that may go, no linger          ▼
+//	             │ ▲                  ▲ flights: no event or      watermark
+//	       pause │ │ resume           │ order in two batches        │ contiguous prefix
+//	             ▼ │                  ▼ of this process             ▼
+//	          full: by records or bytes                           committer ─▶ StoreOffsets, Commit
 //
 // # Who owns what
 //
 //   - The poll loop ([Consumer.Run]'s goroutine) owns the client: it polls, pauses,
 //     resumes, and runs the rebalance callback. It never waits for a Biller,
 //     except in the callback, where the wait is bounded by Config.DrainTimeout.
-//   - A lane owns the records of its partition. A batch is what waits, at most
-//     Config.BatchMax; its offsets rise strictly. A batch that fails stays at the head of
-//     the queue and is run again after a pause, for ever: a lane never skips. That is
-//     also what answers an ambiguous COMMIT: the lane starts again at its last
-//     durable position instead of guessing.
+//   - A lane's goroutine owns the records of its partition. A batch is the first of
+//     them that may go, at most Config.BatchMax, and its offsets rise strictly. What fails goes back to
+//     its place and is run again after a pause, for ever: a lane never skips. That is
+//     also what answers an ambiguous COMMIT: the records are run again, and found to be
+//     there, instead of guessing.
+//   - A batch's goroutine owns one slot of Config.MaxTransactions, and calls the Biller.
 //   - The committer alone stores and commits offsets. It commits only for the
 //     lane that owns the partition, so that a lane that was revoked or lost cannot move an
 //     offset any more, whatever it finishes later.
+//
+// # What goes when
+//
+// The first batch of a lane begins at once, whatever waits: at a low rate a record goes
+// when it comes. Beside batches in flight another one begins when a quarter of a batch
+// waits, or a few records have waited for milliseconds and no other lane wants the slot: under load batches
+// stay big, and behind a slow provider nothing waits for a whole round trip. After a failure a
+// lane has one batch in flight, no bigger than the one that failed, until one succeeds.
+//
+// A record whose event or order is in a batch in flight, of any lane, is passed over, and
+// those behind it go on; so are later records of an event or order that was passed
+// over. Records of one order that are in one partition are thus billed in their order.
 //
 // # The life of a partition
 //

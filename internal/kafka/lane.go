@@ -11,52 +11,77 @@ import (
 	"example.com/billing/internal/domain"
 )
 
-const (
-	// firstRetry and lastRetry bound the pause, doubling and jittered, before a
-	// batch that failed is run again.
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 5 * time.Second
-	// complainEvery is the least time between two log lines about the same lane's failing batch.
-	complainEvery = 10 * time.Second
-)
-
 // crew is what all lanes of a consumer share.
 type crew struct {
 	cfg     Config
 	biller  Biller
-	slots   chan struct{} // one token per batch in flight
+	slots   chan struct{} // one token per batch in flight; who waits longest is next
+	flights *flights
 	note    func(*lane, mark)
 	metrics *telemetry
 	clock   domain.Clock
 	logger  *slog.Logger
 }
 
-// lane makes the records of one assigned partition durable, in order, one batch
-// in flight. The poll loop fills it; its own goroutine empties it.
+// lane makes the records of one assigned partition durable, several batches at a
+// time. The poll loop fills its inbox; its own goroutine does everything else.
 type lane struct {
 	*crew
 	partition int32
 	earlier   *lane // of the same partition, may still be running; nil: none
 
-	// intake ends when no more batches may begin; work ends when a batch in
-	// flight has to give up what it has not called yet.
+	// intake ends when no more batches may begin; work ends when the batches in
+	// flight have to give up what they have not called yet.
 	intake    context.Context
 	endIntake context.CancelFunc
 	work      context.Context
 	endWork   context.CancelFunc
 
-	arrived chan struct{} // holds a token when records may wait
-	done    chan struct{} // closed when the goroutine has ended
+	arrived  chan struct{}  // holds a token when the inbox is worth a look
+	freed    chan struct{}  // holds a token when records passed over may go
+	admitted chan admission // what seek has brought
+	landed   chan *batch    // batches that have ended
+	done     chan struct{}  // closed when the goroutine has ended
 
-	mu        sync.Mutex
-	queue     queue
-	marks     watermark
-	end       *mark // end of the partition, behind everything queued
+	own laneOwn // the goroutine's
+
+	mu     sync.Mutex // guards what follows
+	inbox  []item
+	listen int // how many records in the inbox are worth a look
+	load   load
+	shown  laneShown
+}
+
+// laneOwn is what a lane's goroutine works with.
+type laneOwn struct {
+	queue   queue
+	backlog []item // taken from the inbox
+	fed     int    // of the backlog, into the queue
+	flying  int    // batches
+	seeking bool   // for a slot and a pass
+
+	linger  *time.Timer // runs while records wait beside batches in flight
+	ticking bool        // it runs
+	pressed bool        // it has run out: they have waited long enough
+
+	retry    *time.Timer // runs out when the pause after a failure is over
+	pausing  bool        // it runs
+	pauses   *backoff.ExponentialBackOff
+	setbacks int // pauses so far
+	failures int // of these since a success
+	limit    int // records of the batch that failed last; 0: none has since a success
+}
+
+// laneShown is what a lane shows of its goroutine's doings.
+type laneShown struct {
+	durable   int   // records that are durable behind one that is not
+	batches   int   // in flight
+	inFlight  int   // records of these
+	end       *mark // end of the partition, behind everything held
 	position  int64 // next offset to be committed; unknown until seen
 	high      int64 // high watermark as last heard; unknown until then
-	inFlight  int
-	state     State
-	failures  int // of the batch at the head, in a row
+	pausing   bool
+	failures  int // tries in a row
 	lastError string
 	complain  time.Time // when a failure was logged last
 }
@@ -69,23 +94,29 @@ func newLane(ctx context.Context, shared *crew, partition int32, earlier *lane) 
 	return &lane{
 		crew: shared, partition: partition, earlier: earlier,
 		intake: intake, endIntake: endIntake, work: work, endWork: endWork,
-		arrived: make(chan struct{}, 1), done: make(chan struct{}),
-		queue:    queue{maxRecords: shared.cfg.LaneRecords, maxBytes: shared.cfg.LaneBytes},
-		position: unknown, high: unknown, state: Idle,
+		arrived: make(chan struct{}, 1), freed: make(chan struct{}, 1),
+		admitted: make(chan admission, 1), landed: make(chan *batch, maxBatches),
+		done:   make(chan struct{}),
+		listen: 1,
+		load:   load{maxRecords: shared.cfg.LaneRecords, maxBytes: shared.cfg.LaneBytes},
+		shown:  laneShown{position: unknown, high: unknown},
 	}
 }
 
-// push queues a record and reports whether the lane is full now.
+// push takes a record in and reports whether the lane is full now.
 func (l *lane) push(arrived item) (full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.position == unknown {
-		l.position = arrived.record.Offset
+	if l.shown.position == unknown {
+		l.shown.position = arrived.record.Offset
 	}
-	l.end = nil // there is something behind it after all
-	l.queue.push(arrived)
-	l.ring()
-	return l.queue.full()
+	l.shown.end = nil // there is something behind it after all
+	l.inbox = append(l.inbox, arrived)
+	l.load.add(arrived.bytes)
+	if len(l.inbox) >= l.listen {
+		ring(l.arrived)
+	}
+	return l.load.full()
 }
 
 // reachEnd takes the end of the partition: there is nothing below it that
@@ -93,28 +124,24 @@ func (l *lane) push(arrived item) (full bool) {
 func (l *lane) reachEnd(end mark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.end = &end
+	l.shown.end = &end
 	l.pass()
 }
 
 // pass moves the position to the end of the partition once everything before
 // it is durable. The lock is held.
 func (l *lane) pass() {
-	if l.end == nil || len(l.queue.items) > 0 {
+	if l.shown.end == nil || l.load.records > 0 {
 		return
 	}
-	span := l.marks.begin(*l.end)
-	l.end = nil
-	l.settle(span)
+	l.move(*l.shown.end)
+	l.shown.end = nil
 }
 
-// settle marks a span durable and tells the committer how far that reaches.
-// The lock is held.
-func (l *lane) settle(finished *span) {
-	if position, moved := l.marks.finish(finished); moved {
-		l.position = position.offset
-		l.note(l, position)
-	}
+// move tells the committer how far everything is durable. The lock is held.
+func (l *lane) move(position mark) {
+	l.shown.position = position.offset
+	l.note(l, position)
 }
 
 // hear takes the end of the partition as its broker tells it; negative: unknown.
@@ -124,29 +151,30 @@ func (l *lane) hear(high int64) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.high = high
+	l.shown.high = high
 }
 
 func (l *lane) roomy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queue.roomy()
+	return l.load.roomy()
 }
 
-func (l *lane) ring() {
+// ring leaves a token in a channel that holds one.
+func ring(bell chan struct{}) {
 	select {
-	case l.arrived <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
 
-// stop lets the batch in flight finish and takes no other.
+// stop lets the batches in flight finish and takes no other.
 func (l *lane) stop() { l.endIntake() }
 
-// cancel also makes the batch in flight give up what it has not called yet.
+// cancel also makes the batches in flight give up what they have not called yet.
 func (l *lane) cancel() { l.endWork() }
 
-// run bills batch by batch until the lane is stopped.
+// run bills batch after batch until the lane is stopped and none is in flight.
 func (l *lane) run() {
 	defer close(l.done)
 	defer l.endWork()
@@ -158,120 +186,47 @@ func (l *lane) run() {
 			return
 		}
 	}
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier = firstRetry, lastRetry, 2
-	retry := 0 // records of the batch that failed: the same ones are run again
-	for l.await() {
-		tried, err := l.next(retry)
-		if l.intake.Err() != nil {
-			return
-		}
-		if err == nil {
-			retry = 0
-			pauses.Reset()
-			continue
-		}
-		if tried > 0 {
-			retry = tried
-		}
-		l.pause(pauses.NextBackOff(), err)
-	}
-}
-
-// await blocks until a record waits; false means the lane is stopped.
-func (l *lane) await() bool {
+	own := &l.own
+	own.pauses = backoff.NewExponentialBackOff()
+	own.pauses.InitialInterval, own.pauses.MaxInterval, own.pauses.Multiplier = firstRetry, lastRetry, 2
+	own.linger, own.retry = stoppedTimer(), stoppedTimer()
+	defer own.linger.Stop()
+	defer own.retry.Stop()
 	for l.intake.Err() == nil {
-		l.mu.Lock()
-		waiting := len(l.queue.items) > 0
-		if !waiting {
-			l.state = Idle
-		}
-		l.mu.Unlock()
-		if waiting {
-			return true
-		}
-		select {
-		case <-l.arrived:
-		case <-l.intake.Done():
-		}
+		l.feed()
+		l.begin()
+		l.await()
 	}
-	return false
+	if own.seeking {
+		l.launch(<-l.admitted)
+	}
+	for own.flying > 0 {
+		l.land(<-l.landed)
+	}
 }
 
-// next takes a slot and a pass, in this order so that the pass is fresh when it
-// is used, and bills the head of the queue: the records that failed before, or
-// else what waits. It returns how many records it tried.
-func (l *lane) next(retry int) (tried int, err error) {
-	l.setState(Waiting)
+// await takes the next thing that happens to the lane.
+func (l *lane) await() {
+	own := &l.own
 	select {
-	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
-	case <-l.intake.Done():
-		return 0, l.intake.Err()
-	}
-	pass, err := l.biller.Admit(l.intake)
-	if err != nil {
-		return 0, err
-	}
-	limit := l.cfg.BatchMax
-	if retry > 0 {
-		limit = min(limit, retry)
-	}
-	return l.bill(pass, max(1, pass.Limit(limit)))
-}
-
-// bill runs one batch, at most limit records, and settles it.
-func (l *lane) bill(pass domain.Pass, limit int) (int, error) {
-	l.mu.Lock()
-	records, end := l.queue.head(limit)
-	span := l.marks.begin(end)
-	l.inFlight, l.state = len(records), Billing
-	l.mu.Unlock()
-
-	err := l.metrics.batch(l.work, l.clock, records, func(ctx context.Context) error {
-		return l.biller.Bill(ctx, pass, records)
-	})
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.inFlight = 0
-	if err != nil {
-		l.marks.abandon(span)
-		return len(records), err
-	}
-	l.failures, l.lastError = 0, ""
-	l.queue.drop(len(records))
-	l.settle(span)
-	l.pass()
-	return len(records), nil
-}
-
-// pause waits before the batch is run again, and says why now and then.
-func (l *lane) pause(wait time.Duration, cause error) {
-	now := l.clock.Now()
-	l.mu.Lock()
-	l.state, l.lastError = Retrying, cause.Error()
-	l.failures++
-	failures := l.failures
-	speak := failures == 1 || now.Sub(l.complain) >= complainEvery
-	if speak {
-		l.complain = now
-	}
-	l.mu.Unlock()
-	if speak {
-		l.logger.WarnContext(l.work, "batch failed; nothing of it is committed, it is run again",
-			"partition", l.partition, "failures", failures, "error", cause)
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
+	case <-l.arrived:
+	case <-l.freed:
+		own.queue.release()
+	case brought := <-l.admitted:
+		l.feed() // the batch is what waits by now
+		l.launch(brought)
+	case ended := <-l.landed:
+		l.land(ended)
+	case <-own.linger.C:
+		own.ticking, own.pressed = false, true
+	case <-own.retry.C:
+		l.setPausing(false)
 	case <-l.intake.Done():
 	}
 }
 
-func (l *lane) setState(s State) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state = s
+func stoppedTimer() *time.Timer {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return timer
 }

@@ -133,7 +133,7 @@ func (c *Consumer) release(lanes []*lane, tries int) error {
 }
 
 // drain lets the batches in flight finish; what is not done in time is cancelled
-// and gets cancelGrace to give up. It returns how many still run then.
+// and gets cancelGrace to give up. It returns how many batches still run then.
 func drain(lanes []*lane, limit time.Duration) (left int) {
 	for _, l := range lanes {
 		l.stop()
@@ -147,7 +147,8 @@ func drain(lanes []*lane, limit time.Duration) (left int) {
 	return awaitLanes(lanes, cancelGrace)
 }
 
-// awaitLanes waits for the lanes to end, at most limit, and returns how many have not.
+// awaitLanes waits for the lanes to end, at most limit, and returns how many batches
+// of theirs have not.
 func awaitLanes(lanes []*lane, limit time.Duration) (left int) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -157,7 +158,7 @@ func awaitLanes(lanes []*lane, limit time.Duration) (left int) {
 		case <-timer.C:
 			for _, rest := range lanes[i:] {
 				if !rest.ended() {
-					left++
+					left += max(1, rest.status().Batches)
 				}
 			}
 			return left

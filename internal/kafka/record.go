@@ -11,9 +11,24 @@ import (
 // noEpoch is the leader epoch of a record whose broker told none.
 const noEpoch = int32(-1)
 
-// item is a record that waits in a lane.
+// itemState is how far a record in a lane has come.
+type itemState uint8
+
+const (
+	waiting itemState = iota // for a batch
+	held                     // passed over: its event or order is in flight
+	flying                   // in a batch
+	durable                  // behind a record that is not yet
+)
+
+// item is a record in a lane.
 type item struct {
 	record domain.Record
+	state  itemState
+	keyed  bool   // it holds a valid event, and so has keys
+	in     *batch // that it flies in
+	event  domain.Key
+	order  domain.Key
 	// epoch is the leader epoch the record was written in. It is committed with the
 	// offset, so that a log that was cut back in between is noticed on resumption.
 	epoch int32

@@ -16,8 +16,8 @@ type State string
 const (
 	Idle     State = "idle"     // nothing waits
 	Waiting  State = "waiting"  // for a free transaction, or for intake to be admitted
-	Billing  State = "billing"  // a batch is in flight
-	Retrying State = "retrying" // the last batch failed; pausing before it runs again
+	Billing  State = "billing"  // batches are in flight
+	Retrying State = "retrying" // the last batch failed; pausing before the next one
 )
 
 // Status is what the consumer is doing at one moment. It is a copy.
@@ -36,7 +36,7 @@ type Status struct {
 	// Fatal is the error that ended the client for good.
 	Fatal string
 	// Leaving is how many lanes still run though their partitions are gone: they drain,
-	// or their batch has not given up in time.
+	// or their batches have not given up in time.
 	Leaving int
 	// Partitions are those assigned to this member, in order.
 	Partitions []PartitionStatus
@@ -47,8 +47,9 @@ type PartitionStatus struct {
 	Partition   int32
 	State       State
 	Queued      int // records that wait or are in flight
-	QueuedBytes int
-	InFlight    int // records of the running batch
+	QueuedBytes int // of keys, values and headers of these
+	Batches     int // in flight
+	InFlight    int // records of all batches in flight
 	// Done is the next offset to be committed: everything below it is durable.
 	Done int64
 	// Committed is the offset last committed in this assignment.
@@ -59,7 +60,8 @@ type PartitionStatus struct {
 	Lag int64
 	// Paused says why nothing is fetched; empty when it is.
 	Paused string
-	// Failures counts how often the batch at the head failed in a row, LastError why.
+	// Failures counts how often batches failed, each after the pause for the one before;
+	// LastError says why. Both are empty again after a success.
 	Failures  int
 	LastError string
 }
@@ -105,16 +107,32 @@ func (c *Consumer) Status() Status {
 func (l *lane) status() PartitionStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := &l.shown
 	p := PartitionStatus{
-		Partition: l.partition, State: l.state,
-		Queued: len(l.queue.items), QueuedBytes: l.queue.bytes, InFlight: l.inFlight,
-		Done: l.position, HighWatermark: l.high, Lag: unknown,
-		Failures: l.failures, LastError: l.lastError,
+		Partition: l.partition, State: l.state(),
+		Queued: l.load.records - now.durable, QueuedBytes: l.load.bytes,
+		Batches: now.batches, InFlight: now.inFlight,
+		Done: now.position, HighWatermark: now.high, Lag: unknown,
+		Failures: now.failures, LastError: now.lastError,
 	}
-	if l.position >= 0 && l.high >= 0 {
-		p.Lag = max(0, l.high-l.position)
+	if now.position >= 0 && now.high >= 0 {
+		p.Lag = max(0, now.high-now.position)
 	}
 	return p
+}
+
+// state sums up what the lane does. The lock is held.
+func (l *lane) state() State {
+	switch {
+	case l.shown.pausing:
+		return Retrying
+	case l.shown.batches > 0:
+		return Billing
+	case l.load.records > 0:
+		return Waiting
+	default:
+		return Idle
+	}
 }
 
 // ended reports whether the lane's goroutine is gone.

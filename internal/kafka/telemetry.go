@@ -113,19 +113,11 @@ func (t *telemetry) batch(ctx context.Context, clock domain.Clock, records []dom
 	run func(context.Context) error,
 ) error {
 	first := records[0]
-	ctx, span := t.tracer.Start(ctx, "process "+t.topic,
-		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(t.links(records)...),
-		trace.WithAttributes(
-			semconv.MessagingSystemKafka,
-			semconv.MessagingOperationTypeProcess,
-			semconv.MessagingOperationName("process"),
-			semconv.MessagingDestinationName(t.topic),
-			semconv.MessagingDestinationPartitionID(strconv.Itoa(int(first.Partition))),
-			semconv.MessagingConsumerGroupName(t.group),
-			semconv.MessagingBatchMessageCount(len(records)),
-			semconv.MessagingKafkaOffset(int(first.Offset)),
-		))
+	ctx, span := t.tracer.Start(ctx, "process "+t.topic, trace.WithSpanKind(trace.SpanKindConsumer))
 	defer span.End()
+	if span.IsRecording() { // else nobody would see what it costs to collect
+		t.describe(span, records)
+	}
 
 	began := clock.Now()
 	err := run(ctx)
@@ -144,22 +136,38 @@ func (t *telemetry) batch(ctx context.Context, clock domain.Clock, records []dom
 	return err
 }
 
-// links points to the traces in which the records were produced, at most maxLinks.
-func (t *telemetry) links(records []domain.Record) []trace.Link {
-	var links []trace.Link
+// describe says in the span what is in the batch.
+func (t *telemetry) describe(span trace.Span, records []domain.Record) {
+	first := records[0]
+	span.SetAttributes(
+		semconv.MessagingSystemKafka,
+		semconv.MessagingOperationTypeProcess,
+		semconv.MessagingOperationName("process"),
+		semconv.MessagingDestinationName(t.topic),
+		semconv.MessagingDestinationPartitionID(strconv.Itoa(int(first.Partition))),
+		semconv.MessagingConsumerGroupName(t.group),
+		semconv.MessagingBatchMessageCount(len(records)),
+		semconv.MessagingKafkaOffset(int(first.Offset)),
+	)
+	t.link(span, records)
+}
+
+// link points to the traces in which the records were produced, at most maxLinks.
+func (t *telemetry) link(span trace.Span, records []domain.Record) {
+	links := 0
 	for i := range records {
-		if len(links) == maxLinks {
-			break
+		if links == maxLinks {
+			return
 		}
 		if len(records[i].Headers) == 0 {
 			continue
 		}
 		from := t.propagator.Extract(context.Background(), carrier{&records[i].Headers})
 		if producer := trace.SpanContextFromContext(from); producer.IsValid() {
-			links = append(links, trace.Link{SpanContext: producer})
+			span.AddLink(trace.Link{SpanContext: producer})
+			links++
 		}
 	}
-	return links
 }
 
 func (t *telemetry) rebalanced(ctx context.Context, kind string, partitions int) {

@@ -1,5 +1,7 @@
 package kafka
 
+import "example.com/billing/internal/domain"
+
 // mark is a position in a partition: the next offset to be consumed, and the
 // leader epoch of the record before it.
 type mark struct {
@@ -10,51 +12,36 @@ type mark struct {
 // unknown is the position of a partition from which nothing was seen yet.
 const unknown = int64(-1)
 
-// span is a batch on its way: everything up to end is durable once it and
-// every span before it is finished.
-type span struct {
-	end      mark
-	finished bool
+// progress is what the end of a batch has moved.
+type progress struct {
+	bytes    int  // given up by records that became durable
+	passed   int  // records that left the queue: they and all before them are durable
+	position mark // behind the last of these; means nothing when there are none
 }
 
-// watermark follows batches that may finish out of order, and tells how far
-// everything is durable without a gap. It orders spans by when they began, not by offset:
-// should the log go back, so does the mark. Not safe for concurrent use.
-type watermark struct {
-	open []*span
-}
-
-// begin puts a batch on its way that ends at end.
-func (w *watermark) begin(end mark) *span {
-	opened := &span{end: end}
-	w.open = append(w.open, opened)
-	return opened
-}
-
-// finish marks the span durable. It returns the new position and true when the
-// finished prefix has grown, and false while an earlier span is still open.
-func (w *watermark) finish(done *span) (mark, bool) {
-	done.finished = true
-	var position mark
-	moved := 0
-	for _, opened := range w.open {
-		if !opened.finished {
-			break
+// finish marks the records of a batch durable, and passes those before which none is
+// left that is not. Batches may finish out of order; the position never jumps a gap. It follows the
+// order in which records came, not their offsets: should the log go back, so does it.
+func (q *queue) finish(b *batch) progress {
+	var made progress
+	q.each(b, func(it *item, _ int64) {
+		made.bytes += it.bytes
+		it.state, it.in = durable, nil
+		// Behind a gap it may stay for long, and only its place counts.
+		it.record = domain.Record{Coordinates: it.record.Coordinates}
+	})
+	for ; q.head < q.end() && q.at(q.head).state == durable; q.head++ {
+		it := q.at(q.head)
+		made.position = it.next()
+		made.passed++
+		*it = item{}
+	}
+	if q.len() == 0 {
+		q.items, q.first = q.items[:0], q.head
+		if cap(q.items) > keepItems {
+			q.items = nil
 		}
-		position = opened.end
-		moved++
 	}
-	clear(w.open[:moved])
-	w.open = w.open[moved:]
-	return position, moved > 0
-}
-
-// abandon takes a batch that failed off its way: its records begin anew.
-// Spans behind it that are finished already must not let the mark pass it, so it
-// may only be abandoned while it is the last one begun.
-func (w *watermark) abandon(failed *span) {
-	if last := len(w.open) - 1; last >= 0 && w.open[last] == failed {
-		w.open[last] = nil
-		w.open = w.open[:last]
-	}
+	q.scan = max(q.scan, q.head)
+	return made
 }
