@@ -55,7 +55,7 @@ func (c Config) consuming(logs chan confluent.LogEvent) *confluent.ConfigMap {
 		"fetch.wait.max.ms":          100,
 		"queued.min.messages":        prefetchRecords,
 		"queued.max.messages.kbytes": prefetchKiB,
-		"max.partition.fetch.bytes":  maxFetchBytes,
+		"max.partition.fetch.bytes":  fetchBytes,
 		"fetch.max.bytes":            prefetchKiB << 10,
 		// Partitions that are added to the topic are found within a minute.
 		"topic.metadata.refresh.interval.ms": 60_000,

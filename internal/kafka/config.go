@@ -20,13 +20,16 @@ const (
 	closeTimeout = 10 * time.Second
 	// fatalGrace is how long batches may take to end after a fatal error.
 	fatalGrace = 3 * time.Second
-	// maxFetchBytes bounds what one partition adds to one fetch: well above a
-	// record of 2 MiB, which has to arrive in order to be parked.
-	maxFetchBytes = 4 << 20
+	// fetchBytes bounds what one partition adds to one fetch; a batch that is larger
+	// arrives whole all the same. What was fetched ahead is thrown away when the
+	// partition is paused, and fetched again: with 4 MiB every record of a backlog
+	// was fetched 14 times, with this twice, at a third less CPU per record.
+	fetchBytes = 128 << 10
 	// prefetchKiB bounds what the client holds ahead of the lanes, all partitions together.
-	prefetchKiB = 16 << 10
-	// prefetchRecords is how many records per partition the client tries to have ready.
-	prefetchRecords = 10_000
+	prefetchKiB = 8 << 10
+	// prefetchRecords is how many records per partition the client tries to have ready: enough to
+	// fill half a lane while it is resumed.
+	prefetchRecords = 1_000
 )
 
 // Config says which records are consumed, and within which bounds.
@@ -55,9 +58,10 @@ type Config struct {
 	MaxTransactions int
 	// LaneRecords and LaneBytes (keys, values and headers) bound what waits in one
 	// partition's queue: at either its partition is paused, below half of both it is
-	// resumed. What has arrived by then may overrun them by one record.
-	// Defaults 2048 and 8 MiB: half of it is several batches,
-	// which keep the lane busy while fetching starts again.
+	// resumed. What has arrived by then may overrun them by one record. A record counts until it
+	// and all before it are durable. Defaults 2048, which is as many as a lane can have
+	// in flight, and 8 MiB: half of it is several batches, which keep the lane busy
+	// while fetching starts again.
 	LaneRecords int
 	LaneBytes   int
 
