@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -198,6 +199,48 @@ func TestAFailingBatchIsRunAgainAndNotCommitted(t *testing.T) {
 	require.NoError(t, r.stop(t))
 }
 
+func TestNoEventOrOrderIsInTwoBatchesAtATime(t *testing.T) {
+	t.Parallel()
+	b := setup(t, brokersUnderTest(t), 3, nil)
+	// Few orders, each confirmed over and over in all partitions, by the same events and others.
+	const perPartition, orders = 300, 12
+	var records []*kgo.Record
+	for i := range 3 * perPartition {
+		records = append(records, &kgo.Record{Partition: int32(i % 3), Value: confirmed(i%40, 1+(i/7)%orders)})
+	}
+	b.produce(t, records...)
+	var inFlight, beside, tried atomic.Int64
+	book := newLedger(func(context.Context, []domain.Record) error {
+		defer inFlight.Add(-1)
+		if inFlight.Add(1) > 1 {
+			beside.Add(1)
+		}
+		time.Sleep(2 * time.Millisecond) // the calls
+		if tried.Add(1)%10 == 0 {
+			return errors.New("deadlock")
+		}
+		return nil
+	})
+	cfg := b.config()
+	cfg.BatchMax = 4
+	r := start(t, cfg, book)
+	book.await(t, 3*perPartition)
+	b.awaitCommitted(t, map[int32]int64{0: perPartition, 1: perPartition, 2: perPartition})
+	require.NoError(t, r.stop(t))
+	require.False(t, book.clash, "an event or order in two batches at a time")
+	require.NotZero(t, beside.Load(), "or there was nothing to see")
+	for partition := range int32(3) {
+		require.Len(t, book.durable[partition], perPartition, "nothing is billed twice")
+	}
+}
+
+// confirmed returns the value of an event of that number that confirms that order.
+func confirmed(event, order int) []byte {
+	return fmt.Appendf(nil, `{"eventId":"0198f3a1-5b6c-7d8e-9f01-%012x","eventType":"order.confirmed.v1",`+
+		`"occurredAt":"2026-01-02T03:04:05Z","aggregateType":"Order","orderId":%d,"customerId":7,`+
+		`"totalAmount":10.50,"currency":"EUR"}`, event, order)
+}
+
 func TestAFailureOfOnePartitionHoldsBackNoOther(t *testing.T) {
 	t.Parallel()
 	b := setup(t, brokersUnderTest(t), 2, nil)
@@ -253,6 +296,33 @@ func TestAStopDrainsTheRunningBatchAndCommitsIt(t *testing.T) {
 	rest.await(t, 20-n)
 	require.Equal(t, numbered(n, 20-n), rest.values(0), "the next owner goes on right there")
 	require.NoError(t, again.stop(t))
+}
+
+func TestARevocationWaitsForAllBatchesInFlight(t *testing.T) {
+	t.Parallel()
+	b := setup(t, brokersUnderTest(t), 2, nil)
+	b.fill(t, 0, 0, 40)
+	b.fill(t, 1, 0, 40)
+	release := make(chan struct{})
+	book := newLedger(func(context.Context, []domain.Record) error { <-release; return nil })
+	cfg := b.config()
+	cfg.BatchMax, cfg.MaxTransactions = 4, 16
+	first := start(t, cfg, book)
+	first.await(t, "several in flight", func(s kafka.Status) bool {
+		return len(s.Partitions) == 2 && s.Partitions[0].Batches == 8 && s.Partitions[1].Batches == 8
+	})
+	second := start(t, cfg, book)
+	first.await(t, "a partition is being given back", func(s kafka.Status) bool { return s.Leaving == 1 })
+	require.Empty(t, second.Status().Partitions, "not before its batches have ended")
+	require.Empty(t, b.committed(t))
+	close(release)
+	second.await(t, "the second one has its share", func(s kafka.Status) bool { return len(s.Partitions) == 1 })
+	book.await(t, 80)
+	b.awaitCommitted(t, map[int32]int64{0: 40, 1: 40})
+	require.Equal(t, numbered(0, 40), book.values(0), "each once: what was in flight was committed with the partition")
+	require.Equal(t, numbered(0, 40), book.values(1))
+	require.NoError(t, first.stop(t))
+	require.NoError(t, second.stop(t))
 }
 
 func TestABatchThatDoesNotEndIsReportedAndNotCommitted(t *testing.T) {

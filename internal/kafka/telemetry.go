@@ -37,6 +37,10 @@ type telemetry struct {
 	group      string
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
+	span       string // name of a batch's span
+	kind       []trace.SpanStartOption
+	durable    []metric.RecordOption // of a batch that is
+	failed     []metric.RecordOption // of one that is not
 
 	records       metric.Int64Counter
 	batchSize     metric.Int64Histogram
@@ -60,6 +64,10 @@ func newTelemetry(to Telemetry, topic, group string, status func() Status) (*tel
 		to.Propagator = propagation.TraceContext{}
 	}
 	t := &telemetry{topic: topic, group: group, tracer: to.Tracers.Tracer(scope), propagator: to.Propagator}
+	// Made once, so that a batch allocates nothing for them.
+	t.span, t.kind = "process "+topic, []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
+	t.durable = []metric.RecordOption{metric.WithAttributes(attribute.String("outcome", "durable"))}
+	t.failed = []metric.RecordOption{metric.WithAttributes(attribute.String("outcome", "failed"))}
 	meter := to.Meters.Meter(scope)
 	var errs [9]error
 	t.records, errs[0] = meter.Int64Counter("billing.kafka.records",
@@ -112,8 +120,7 @@ func (t *telemetry) close() error { return t.registration.Unregister() }
 func (t *telemetry) batch(ctx context.Context, clock domain.Clock, records []domain.Record,
 	run func(context.Context) error,
 ) error {
-	first := records[0]
-	ctx, span := t.tracer.Start(ctx, "process "+t.topic, trace.WithSpanKind(trace.SpanKindConsumer))
+	ctx, span := t.tracer.Start(ctx, t.span, t.kind...)
 	defer span.End()
 	if span.IsRecording() { // else nobody would see what it costs to collect
 		t.describe(span, records)
@@ -121,18 +128,17 @@ func (t *telemetry) batch(ctx context.Context, clock domain.Clock, records []dom
 
 	began := clock.Now()
 	err := run(ctx)
-	outcome := "durable"
+	as := t.durable
 	if err != nil {
-		outcome = "failed"
+		as = t.failed
 		span.RecordError(err)
 		span.SetStatus(codes.Error, "nothing of the batch is committed")
-	} else {
+	} else if t.records.Enabled(ctx) {
 		t.records.Add(ctx, int64(len(records)),
-			metric.WithAttributes(attribute.Int("partition", int(first.Partition))))
+			metric.WithAttributes(attribute.Int("partition", int(records[0].Partition))))
 	}
-	as := metric.WithAttributes(attribute.String("outcome", outcome))
-	t.batchSize.Record(ctx, int64(len(records)), as)
-	t.batchDuration.Record(ctx, clock.Now().Sub(began).Seconds(), as)
+	t.batchSize.Record(ctx, int64(len(records)), as...)
+	t.batchDuration.Record(ctx, clock.Now().Sub(began).Seconds(), as...)
 	return err
 }
 

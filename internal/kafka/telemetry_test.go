@@ -78,6 +78,22 @@ func TestTelemetry(t *testing.T) {
 	require.NoError(t, meters.Shutdown(t.Context()))
 }
 
+// A process that exports nothing must not pay for describing its batches.
+func TestTelemetryThatNobodyRecordsAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations
+	m, err := newTelemetry(Telemetry{}, "orders.confirmed", "billing", func() Status { return Status{} })
+	require.NoError(t, err)
+	records := make([]domain.Record, 256)
+	for i := range records {
+		parent := fmt.Sprintf("00-%032x-%016x-01", i+1, i+1)
+		records[i].Headers = []domain.Header{{Key: "traceparent", Value: []byte(parent)}}
+	}
+	run := func(context.Context) error { return nil }
+	ctx := t.Context()
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
+		_ = m.batch(ctx, domain.SystemClock{}, records, run)
+	}), 1.0, "the span's context")
+}
+
 // collect sums up every metric over its attributes; durations are left out.
 func collect(t *testing.T, reader sdkmetric.Reader) map[string]float64 {
 	t.Helper()
