@@ -97,7 +97,8 @@ func requests(o CeilingOptions) ([]domain.ChargeRequest, error) {
 }
 
 // ceiling measures the client in a process of its own, at each width, and returns the best.
-func (w *World) ceiling(ctx context.Context, faults string, requests int, widths ...int) (best Ceiling, err error) {
+// requests is how many are sent.
+func (w *World) ceiling(ctx context.Context, faults string, requests func(width int) int, widths ...int) (best Ceiling, err error) {
 	for _, width := range widths {
 		if err := w.provider.prepare(ctx, faults); err != nil {
 			return best, err
@@ -106,7 +107,7 @@ func (w *World) ceiling(ctx context.Context, faults string, requests int, widths
 		out, err := process.Run(bounded, process.Spec{
 			Path: w.options.Sandbox, Env: environ(w.options.Environ),
 			Args: []string{
-				"bench-ceiling", "--url", w.provider.url, "--requests", strconv.Itoa(requests), "--width", strconv.Itoa(width),
+				"bench-ceiling", "--url", w.provider.url, "--requests", strconv.Itoa(requests(width)), "--width", strconv.Itoa(width),
 				"--seed", strconv.Itoa(w.next()),
 			},
 		})

@@ -161,21 +161,13 @@ func (m *measurement) follow(ctx context.Context) error {
 		if m.meter.Answered < int64(m.run.Unique) {
 			return false, m.subject.alive()
 		}
-		return m.settled(ctx)
+		done, err = m.world.settled(ctx, m.load.topic, m.group, m.database)
+		return done, errors.Join(err, m.subject.alive())
 	})
 	if errors.Is(err, errTooSlow) {
 		err = nil
 	}
 	return err
-}
-
-// settled reports whether every offset is committed and nothing is unfinished.
-func (m *measurement) settled(ctx context.Context) (bool, error) {
-	if lag, err := m.world.lag(ctx, m.load.topic, m.group); err != nil || lag != 0 {
-		return false, errors.Join(err, m.subject.alive())
-	}
-	some, err := m.world.books.unfinished(ctx, m.database)
-	return !some, err
 }
 
 // sample counts connections until it is told to stop.
@@ -212,6 +204,15 @@ func (m *measurement) resources(before time.Duration) error {
 	peak, err := peakMemory(m.subject.PID())
 	m.run.Memory = float64(peak) / mega
 	return err
+}
+
+// settled reports whether every offset is committed and nothing is unfinished.
+func (w *World) settled(ctx context.Context, topic, group, database string) (bool, error) {
+	if lag, err := w.lag(ctx, topic, group); err != nil || lag != 0 {
+		return false, err
+	}
+	some, err := w.books.unfinished(ctx, database)
+	return !some, err
 }
 
 // lag is the number of offsets that a group has not committed.
