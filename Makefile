@@ -111,20 +111,9 @@ bench-growth: deps build ## throughput with 0, 1, 10 million rows in processed_e
 bench-go: deps build ## the Go benchmarks of single functions
 	bin/sandbox postgres -- go test -run '^$$' -bench . -benchmem ./...
 
-PROFILES := .cache/profiles
-
 .PHONY: profile
 profile: deps ## where time, memory and waiting go in billing under load, into .cache/profiles
-	@mkdir -p $(PROFILES)
-	@for at in 0ms 50ms; do \
-		go test ./internal/app -run '^$$' -bench "^BenchmarkServe$$/^$$at$$" -benchtime 1x -o $(PROFILES)/app.test -outputdir $(PROFILES) \
-			-cpuprofile cpu-$$at.pprof -memprofile mem-$$at.pprof -memprofilerate 65536 -blockprofile block-$$at.pprof; \
-		for of in "cpu -nodecount=25" "mem -sample_index=alloc_space -nodecount=25" "block -nodecount=15"; do \
-			set -- $$of; kind=$$1; shift; \
-			printf '\n--- %s, provider %s (go tool pprof -http=: %s)\n' "$$kind" "$$at" "$(PROFILES)/$$kind-$$at.pprof"; \
-			go tool pprof -top "$$@" $(PROFILES)/app.test $(PROFILES)/$$kind-$$at.pprof; \
-		done; \
-	done
+	@scripts/profile.sh .cache/profiles
 
 ##@ Docker
 

@@ -48,7 +48,7 @@ func (b *bench) point(ctx context.Context, name string, latency time.Duration) e
 		return err
 	}
 	row := Row{
-		Scenario: name, Figure: "charges/s at " + latency.String(), Ceiling: ceiling,
+		Scenario: name, Figure: fmt.Sprintf("charges/s at %d ms", latency.Milliseconds()), Ceiling: ceiling,
 		Sequential: b.report.of(own, Sequential).median(rate), Billing: b.report.of(own, Billing).median(rate),
 	}
 	row.Measured, row.Unit = ratio(row.Billing, row.Sequential), "× sequential"

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 const (
@@ -227,6 +229,9 @@ func (w *World) lag(ctx context.Context, topic, group string) (int64, error) {
 		return 0, fmt.Errorf("end of topic %s: %w", topic, err)
 	}
 	commits, err := w.admin.FetchOffsets(ctx, group)
+	if errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined yet
+		commits, err = nil, nil
+	}
 	if err == nil {
 		err = commits.Error()
 	}

@@ -59,9 +59,10 @@ func (b *bench) fast(ctx context.Context, name string) error {
 	slices.Sort(ceilings)
 	ceiling := &ceilings[len(ceilings)/2]
 	sequential, billing := b.report.of(name, Sequential), b.report.of(name, Billing)
-	row := Row{Scenario: name, Figure: "charges/s", Ceiling: ceiling, Sequential: sequential.median(rate), Billing: billing.median(rate)}
+	row := Row{Scenario: name, Figure: "charges/s", Sequential: sequential.median(rate), Billing: billing.median(rate)}
 	b.add(row.atLeast(sequentialGoal, ratio(row.Billing, row.Sequential), "× sequential"))
-	b.add(Row{Scenario: name, Figure: "charges/s, again"}.atLeast(ceilingGoal, ratio(row.Billing, ceiling), "× ceiling"))
+	row = Row{Scenario: name, Figure: "charges/s beside the client alone", Ceiling: ceiling, Billing: row.Billing}
+	b.add(row.atLeast(ceilingGoal, ratio(row.Billing, ceiling), "× ceiling"))
 	row = Row{Scenario: name, Figure: "CPU of billing, µs/record", Sequential: sequential.median(cpu), Billing: billing.median(cpu)}
 	b.add(row.atMost(cpuGoal, ratio(row.Billing, row.Sequential), "× sequential"))
 	b.resourceRows(name, false)
