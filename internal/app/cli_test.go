@@ -60,7 +60,6 @@ func TestEveryInequalityIsProvenAtTheStart(t *testing.T) {
 	for name, v := range map[string][]string{
 		"one whole attempt":         {"PAYMENT_TIMEOUT=13s"},
 		"charge in flight":          {"SHUTDOWN_TIMEOUT=15s"},
-		"does not cost":             {"CHARGE_BUDGET=5m", "SHUTDOWN_TIMEOUT=20m"},
 		"after the provider forgot": {"RETRY_HORIZON=24h"},
 		"as long as it is retried":  {"DEDUP_RETENTION=20h"},
 		"another's connection":      {"MAX_TRANSACTIONS=15"},
@@ -74,6 +73,17 @@ func TestEveryInequalityIsProvenAtTheStart(t *testing.T) {
 	require.NoError(t, err)
 	for _, i := range s.Inequalities() {
 		require.True(t, i.Holds(), i.String())
+	}
+}
+
+func TestTimeoutsThatFollowFromOthersAlwaysFit(t *testing.T) {
+	t.Parallel()
+	for _, budget := range []string{"5s", "12s", "5m"} {
+		s, err := app.Load(append(required(), "CHARGE_BUDGET="+budget, "SHUTDOWN_TIMEOUT=20m"))
+		require.NoError(t, err)
+		for _, i := range s.Inequalities() {
+			require.True(t, i.Holds(), i.String())
+		}
 	}
 }
 

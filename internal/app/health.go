@@ -90,7 +90,7 @@ func (a *App) checkWorker(context.Context) admin.Verdict {
 // alive reports a poll loop that stands still: nothing but a restart helps.
 func (a *App) alive() error {
 	status := a.consumer.Status()
-	if status.Running && !status.LastPoll.IsZero() && a.clock.Now().Sub(status.LastPoll) > maxPollInterval {
+	if status.Running && !status.LastPoll.IsZero() && a.clock.Now().Sub(status.LastPoll) > a.settings.maxPollInterval() {
 		return errors.New("the poll loop has stood still since " + status.LastPoll.UTC().Format(time.RFC3339))
 	}
 	return nil

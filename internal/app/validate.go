@@ -108,7 +108,7 @@ func (s *Settings) kafka() kafka.Config {
 	c.Brokers, c.Topic, c.GroupID = k.Brokers, k.Topic, k.GroupID
 	c.SessionTimeout, c.CreateTopics = k.SessionTimeout, k.CreateTopics
 	c.BatchMax, c.MaxTransactions = s.Flow.BatchMax, s.Flow.MaxTransactions
-	c.DrainTimeout, c.MaxPollInterval = s.drain(), maxPollInterval
+	c.DrainTimeout, c.MaxPollInterval = s.drain(), s.maxPollInterval()
 	c.Security = kafka.Security{
 		Protocol: k.Protocol, SASLMechanism: k.SASLMechanism, SASLUsername: k.SASLUsername, SASLPassword: k.SASLPassword,
 		CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile,
