@@ -75,7 +75,7 @@ func draught(points []point) (*plot.Plot, error) {
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.X.Tick.Marker = latencies(points)
 	p.X.Tick.Label.XAlign = draw.XCenter
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Padding = true, vg.Points(3)
 	p.BackgroundColor = color.White // readable in a dark page too
 	p.Add(plotter.NewGrid())
 	for _, way := range []struct {

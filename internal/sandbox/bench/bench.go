@@ -121,11 +121,11 @@ const (
 	ceilingLeast = 0.2
 )
 
-// ceilingRequests is how many requests take about the time.
+// ceilingRequests is how many requests take about the time, and some for each connection.
 func ceilingRequests(width int, latency time.Duration, scale float64) int {
 	rate := float64(ceilingRate)
 	if latency > 0 {
 		rate = min(rate, float64(width)/latency.Seconds())
 	}
-	return int(rate * ceilingTime.Seconds() * max(scale, ceilingLeast))
+	return max(3*width, int(rate*ceilingTime.Seconds()*max(scale, ceilingLeast)))
 }
