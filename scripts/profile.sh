@@ -17,7 +17,7 @@ top() {
 
 for at in 0ms 50ms; do
 	go test ./internal/app -run '^$' -bench "^BenchmarkServe\$/^$at\$" -benchtime 1x -o "$dir/app.test" -outputdir "$dir" \
-		-cpuprofile "cpu-$at.pprof" -memprofile "mem-$at.pprof" -memprofilerate 65536 -blockprofile "block-$at.pprof"
+		-cpuprofile "cpu-$at.pprof" -memprofile "mem-$at.pprof" -memprofilerate 65536 -blockprofile "block-$at.pprof" -blockprofilerate 10000
 	top cpu "$at" -nodecount=20
 	top cpu "$at" -cum -nodecount=25 -show='example.com/billing|gorm.io|pgx|confluent|net/http|opentelemetry|slog|runtime.gcBgMarkWorker|runtime.mallocgc$'
 	top mem "$at" -sample_index=alloc_space -nodecount=20
