@@ -149,10 +149,12 @@ func (c *Consumer) Run(ctx context.Context) error {
 		failure = c.finish(lanes)
 	}
 	endAside()
-	if within(fatalGrace, helpers.Wait) {
-		failure = errors.Join(failure, c.leave())
-	} else { // closing under a call would crash
+	switch returned := within(fatalGrace, helpers.Wait); {
+	case c.fatalError() != nil: // no leaving after that
+	case !returned: // closing under a call would crash
 		failure = errors.Join(failure, errors.New("kafka: a commit did not return; the client is left open"))
+	default:
+		failure = errors.Join(failure, c.leave())
 	}
 	close(logsEnd)
 	logging.Wait()

@@ -223,15 +223,15 @@ func TestAStopInTheMidstOfJoiningIsClean(t *testing.T) {
 	resident := start(t, b.config(), newLedger(nil)) // makes every join a rebalance
 	resident.await(t, "assigned", func(s kafka.Status) bool { return len(s.Partitions) == 2 })
 	var stopping sync.WaitGroup
-	for i := range 4 {
+	for i := range 3 {
 		stopping.Go(func() {
-			for round := range 8 {
+			for round := range 5 {
 				consumer, err := kafka.New(b.config(), newLedger(nil), testLogger(t), kafka.Telemetry{}, domain.SystemClock{})
 				if err != nil {
 					t.Errorf("new: %v", err)
 					return
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*8+round)*7*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*5+round)*15*time.Millisecond)
 				if err := consumer.Run(ctx); err != nil {
 					t.Errorf("run: %v", err)
 				}

@@ -16,18 +16,15 @@ const (
 	settleTimeout = 3 * time.Second
 )
 
-// leave leaves the group and closes the client when that is safe. After a fatal error
-// closing may hang for ever; while a rebalance is under way it may hang or
-// crash the process, and without a coordinator too (librdkafka 2.13; its issue 5347).
-// Where it is not safe the client stays open: that costs the group one session
-// timeout and loses nothing, since what is durable is committed already.
+// leave leaves the group and closes the client when that is safe: while a rebalance
+// is under way closing may hang or crash the process, and without a coordinator too
+// (librdkafka 2.13; its issue 5347). Where it is not safe the client stays open: that
+// costs the group one session timeout and loses nothing, since what is durable is
+// committed already. Not to be called after a fatal error: closing may hang for ever then.
 func (c *Consumer) leave() error {
 	c.mu.Lock()
 	c.closing = true
 	c.mu.Unlock()
-	if c.fatalError() != nil {
-		return nil
-	}
 	settled := c.settle()
 	if err := c.fatalError(); err != nil {
 		return fmt.Errorf("leave the group: %w", err)
