@@ -19,6 +19,7 @@ func healthCommand(p Process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
 		Short: "Ask the running service whether it is ready",
+		Long:  "Asks /readyz at ADMIN_ADDR on this machine: exit code 0 when it is ready, 1 when it is not or does not answer.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := LoadAdmin(p.Environ)

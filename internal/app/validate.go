@@ -50,8 +50,6 @@ func (s *Settings) bounds() (complaints []error) {
 	positive("DEDUP_RETENTION", s.Flow.DedupRetention > 0)
 	positive("SHUTDOWN_TIMEOUT", s.ShutdownTimeout > 0)
 	positive("MAX_IN_FLIGHT", s.Flow.MaxInFlight > 0)
-	positive("MAX_TRANSACTIONS", s.Flow.MaxTransactions > 0)
-	positive("BATCH_MAX", s.Flow.BatchMax > 0)
 	return complaints
 }
 
