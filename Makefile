@@ -66,9 +66,6 @@ $(KAFKA_LIBS)/.fetched: deploy/kafka/pom.xml | kafka-deps
 	mvn -q -B -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory='$(abspath $(KAFKA_LIBS))'
 	touch $@
 
-.PHONY: bench
-bench: deps build ## the benchmarks
-	bin/sandbox postgres -- go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: lint
 lint: ## golangci-lint, pinned in tools/go.mod
@@ -96,6 +93,27 @@ compose-check: ## hold docker-compose.yml, .env.example and two documents to wha
 clean-tree: ## fail when the working tree differs from the last commit
 	@changed=$$(git status --porcelain); \
 	if [[ -n "$$changed" ]]; then printf 'the working tree is not clean:\n%s\n' "$$changed" >&2; exit 1; fi
+
+##@ Measure
+
+BENCH_DOC := docs/benchmarks.md
+
+.PHONY: bench
+bench: deps build ## throughput, latency, memory beside their yardsticks, into docs/benchmarks.md (ARGS="--scale 0.1 --only 0ms")
+	bin/sandbox bench --write $(BENCH_DOC) $(ARGS)
+	cd tools && go run ./benchplot ../$(BENCH_DOC:.md=.json) ../$(BENCH_DOC:.md=.svg)
+
+.PHONY: bench-growth
+bench-growth: deps build ## throughput with 0, 1, 10 million rows in processed_event, and with 1, 6, 24 partitions
+	bin/sandbox bench --growth --write $(BENCH_DOC) $(ARGS)
+
+.PHONY: bench-go
+bench-go: deps build ## the Go benchmarks of single functions
+	bin/sandbox postgres -- go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: profile
+profile: deps ## where time, memory and waiting go in billing under load, into .cache/profiles
+	@scripts/profile.sh .cache/profiles
 
 ##@ Docker
 

@@ -97,6 +97,12 @@ func (b *benchFlags) run(cmd *cobra.Command, std streams) error {
 	} else {
 		report.WriteTable(std.out)
 	}
+	if err == nil && b.write != "" {
+		var data string
+		if data, err = report.WriteDocument(b.write, b.options.Growth); err == nil {
+			fmt.Fprintf(std.err, "written: %s, %s\n", b.write, data)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -198,14 +198,20 @@ func TestAPartEndsWithTheProcessThatStartedIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			self := sandbox(t, name)
-			shell := exec.CommandContext(t.Context(), "sh", "-c", `"$0" "$1" & sleep 1`, self.Path, name)
+			shell := exec.CommandContext(t.Context(), "sh", "-c", `"$0" "$1" & read -r line`, self.Path, name)
 			shell.Env = self.Env
+			alive, err := shell.StdinPipe()
+			require.NoError(t, err)
 			out, err := shell.StdoutPipe()
 			require.NoError(t, err)
 			require.NoError(t, shell.Start())
+			lines := bufio.NewReader(out)
+			_, err = lines.ReadString('\n') // it is up, and has seen its parent
+			require.NoError(t, err)
+			require.NoError(t, alive.Close())
 			ended := make(chan error, 1)
 			go func() {
-				_, err := io.ReadAll(out)
+				_, err := io.ReadAll(lines)
 				ended <- err
 			}()
 			select {

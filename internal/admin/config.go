@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -92,8 +94,8 @@ type PartitionStatus struct {
 // Validate returns every complaint at once.
 func (c *Config) Validate() error {
 	var complaints []error
-	if c.Addr == "" {
-		complaints = append(complaints, errors.New("ADMIN_ADDR: must not be empty"))
+	if _, port, err := net.SplitHostPort(c.Addr); err != nil || !validPort(port) {
+		complaints = append(complaints, fmt.Errorf("ADMIN_ADDR: %q is not host:port", c.Addr))
 	}
 	for name, token := range map[string]string{"ADMIN_TOKEN": c.Token, "ADMIN_READ_TOKEN": c.ReadToken} {
 		if !validToken(token) {
@@ -107,6 +109,12 @@ func (c *Config) Validate() error {
 		complaints = append(complaints, errors.New("the admin API's queries: must not be negative"))
 	}
 	return errors.Join(complaints...)
+}
+
+// validPort accepts the ports that can be listened on; 0 is a free one.
+func validPort(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 func (d *Deps) validate() error {

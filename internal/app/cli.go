@@ -67,6 +67,7 @@ func commands(p Process) *cobra.Command {
 			return usageError{errors.New("a command is needed")}
 		},
 	}
+	root.Version = p.version()
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(serveCommand(p), migrateCommand(p), healthCommand(p), versionCommand(p))
 	markUsage(root)
@@ -93,7 +94,9 @@ func serveCommand(p Process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Consume orders and charge them until asked to stop",
-		Args:  cobra.NoArgs,
+		Long: "Consumes orders and charges them until SIGTERM or Ctrl-C; then it drains, within SHUTDOWN_TIMEOUT.\n" +
+			"KAFKA_BROKERS, DATABASE_URL and PAYMENT_URL are required; .env.example lists every setting.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := Load(p.Environ)
 			if err != nil {
@@ -107,7 +110,7 @@ func serveCommand(p Process) *cobra.Command {
 func versionCommand(p Process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, as --version does",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "billing %s %s %s/%s\n", p.version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

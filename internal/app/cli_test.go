@@ -29,13 +29,13 @@ func TestWrongConfigurationIsToldAllAtOnce(t *testing.T) {
 	code, _, errs := command(t, []string{
 		"KAFKA_BROKERS=nowhere", "DATABASE_URL=ftp://user:hidden@x", "CHARGE_BUDGET=soon", "MAX_IN_FLIGHT=0",
 		"RETRY_HORIZON=30h", "OFFSET_STORE=postgres", "LOG_LEVEL=loud", "ADMIN_TOKEN_FILE=/does/not/exist",
-		"DATABASE_MAX_CONNS=5", "KAFKA_SECURITY_PROTOCOL=carrier-pigeon", "ADMIN_INSECURE=perhaps",
+		"DATABASE_MAX_CONNS=5", "KAFKA_SECURITY_PROTOCOL=carrier-pigeon", "ADMIN_INSECURE=perhaps", "ADMIN_ADDR=foo",
 	}, "serve")
 	require.Equal(t, 2, code)
 	for _, complaint := range []string{
 		"nowhere", "DATABASE_URL", "PAYMENT_URL is required", `CHARGE_BUDGET: "soon"`, "MAX_IN_FLIGHT must be above zero",
 		"RETRY_HORIZON (30h0m0s) < PAYMENT_KEY_TTL (24h0m0s) is violated", "OFFSET_STORE=postgres: keeping offsets in the database is not built yet",
-		"LOG_LEVEL=loud", "ADMIN_TOKEN_FILE", "DATABASE_MAX_CONNS (5) is violated", "carrier-pigeon", `ADMIN_INSECURE: "perhaps"`,
+		"LOG_LEVEL=loud", "ADMIN_TOKEN_FILE", "DATABASE_MAX_CONNS (5) is violated", "carrier-pigeon", `ADMIN_INSECURE: "perhaps"`, `ADMIN_ADDR: "foo"`,
 	} {
 		require.Contains(t, errs, complaint)
 	}
@@ -60,7 +60,6 @@ func TestEveryInequalityIsProvenAtTheStart(t *testing.T) {
 	for name, v := range map[string][]string{
 		"one whole attempt":         {"PAYMENT_TIMEOUT=13s"},
 		"charge in flight":          {"SHUTDOWN_TIMEOUT=15s"},
-		"does not cost":             {"CHARGE_BUDGET=5m", "SHUTDOWN_TIMEOUT=20m"},
 		"after the provider forgot": {"RETRY_HORIZON=24h"},
 		"as long as it is retried":  {"DEDUP_RETENTION=20h"},
 		"another's connection":      {"MAX_TRANSACTIONS=15"},
@@ -74,6 +73,17 @@ func TestEveryInequalityIsProvenAtTheStart(t *testing.T) {
 	require.NoError(t, err)
 	for _, i := range s.Inequalities() {
 		require.True(t, i.Holds(), i.String())
+	}
+}
+
+func TestTimeoutsThatFollowFromOthersAlwaysFit(t *testing.T) {
+	t.Parallel()
+	for _, budget := range []string{"5s", "12s", "5m"} {
+		s, err := app.Load(append(required(), "CHARGE_BUDGET="+budget, "SHUTDOWN_TIMEOUT=20m"))
+		require.NoError(t, err)
+		for _, i := range s.Inequalities() {
+			require.True(t, i.Holds(), i.String())
+		}
 	}
 }
 

@@ -102,8 +102,10 @@ func TestAMisconfigurationPausesIntakeAndParksNothing(t *testing.T) {
 	w := setup(t, 2, mustFaults(t, "401=1"))
 	w.orders(orders, 2)
 	s := w.start(nil)
-	w.eventually("not ready", func() bool {
-		return s.get("/readyz", nil) == http.StatusServiceUnavailable && w.provider.Ledger().Posts > 0
+	w.eventually("paused, with the first batches put back", func() bool {
+		return s.get("/readyz", nil) == http.StatusServiceUnavailable &&
+			w.count(`SELECT count(*) FROM charge_intent WHERE state = 'waiting'`) > 0 &&
+			w.count(`SELECT count(*) FROM charge_intent WHERE state = 'calling'`) == 0
 	})
 	// Once paused, at most a probe a second goes out.
 	before, began := w.provider.Ledger().Posts, time.Now()

@@ -30,7 +30,9 @@ func TestEachEventIsPostedOnceThoughAFifthOfTheRecordsAreDuplicates(t *testing.T
 				}
 			}
 			w.produce(records...)
-			one, two := w.start(nil), w.start(nil)
+			// A slow machine is no fault of the provider's: no attempt may time out here.
+			patient := map[string]string{"PAYMENT_TIMEOUT": "60s", "CHARGE_BUDGET": "60s", "SHUTDOWN_TIMEOUT": "120s"}
+			one, two := w.start(patient), w.start(patient)
 			w.settled()
 
 			ledger := w.provider.Ledger()

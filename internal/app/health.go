@@ -19,6 +19,7 @@ func healthCommand(p Process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
 		Short: "Ask the running service whether it is ready",
+		Long:  "Asks /readyz at ADMIN_ADDR on this machine: exit code 0 when it is ready, 1 when it is not or does not answer.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := LoadAdmin(p.Environ)
@@ -90,7 +91,7 @@ func (a *App) checkWorker(context.Context) admin.Verdict {
 // alive reports a poll loop that stands still: nothing but a restart helps.
 func (a *App) alive() error {
 	status := a.consumer.Status()
-	if status.Running && !status.LastPoll.IsZero() && a.clock.Now().Sub(status.LastPoll) > maxPollInterval {
+	if status.Running && !status.LastPoll.IsZero() && a.clock.Now().Sub(status.LastPoll) > a.settings.maxPollInterval() {
 		return errors.New("the poll loop has stood still since " + status.LastPoll.UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -30,10 +30,12 @@ func (a *App) prepareDatabase(ctx context.Context) error {
 	if err := a.store.CheckVersion(ctx); err != nil {
 		return err
 	}
-	if !a.settings.Database.MigrateOnStart {
-		return nil
+	if a.settings.Database.MigrateOnStart {
+		if err := migrateOnStart(ctx, a.settings.Database.URL, a.log); err != nil {
+			return err
+		}
 	}
-	return migrateOnStart(ctx, a.settings.Database.URL, a.log)
+	return a.store.CheckSchema(ctx)
 }
 
 func (a *App) prepareTopics(ctx context.Context) error {

@@ -16,7 +16,7 @@ const (
 	commitMargin    = 3 * time.Second        // from the last answer to the end of the commit
 	sideLockTimeout = 500 * time.Millisecond // whoever holds an intent longer is in the middle of something
 	sideTimeout     = 5 * time.Second        // a side transaction, and a statement of it
-	maxPollInterval = 5 * time.Minute        // away from poll for longer, the group gives our partitions away
+	pollMargin      = 10 * time.Second       // for a commit and a poll around a drain
 )
 
 // lease is how long an intent belongs to its owner: a whole budget, one attempt
@@ -34,6 +34,14 @@ func (s *Settings) idleInTransaction() time.Duration { return s.Flow.ChargeBudge
 
 // drain is how long a batch that has begun may take to end.
 func (s *Settings) drain() time.Duration { return s.Flow.ChargeBudget + commitMargin }
+
+// maxPollInterval is how long the poll loop may be away before the group gives
+// our partitions away. The loop only polls, and drains when partitions are
+// revoked; so it is short on purpose: it is also for how long a group may wait
+// for a member that died in the middle of a rebalance.
+func (s *Settings) maxPollInterval() time.Duration {
+	return 2*s.drain() + s.Kafka.SessionTimeout + pollMargin
+}
 
 // policy returns the bounds that the domain works within.
 func (s *Settings) policy(owner string) domain.Policy {
@@ -88,7 +96,7 @@ func (s *Settings) Inequalities() []Inequality {
 		{Left: charge, LeftIs: budget, Right: "lease", RightIs: s.lease(), Guarantee: "nobody takes an intent over while its owner may still send"},
 		{Left: charge, LeftIs: budget, Right: "idle-in-transaction timeout", RightIs: s.idleInTransaction(), Guarantee: "the database does not end a batch that waits for answers"},
 		{Left: charge, LeftIs: budget, Right: "SHUTDOWN_TIMEOUT", RightIs: s.ShutdownTimeout, Guarantee: "a charge in flight is recorded before the process ends"},
-		{Left: charge, LeftIs: budget, Right: "max.poll.interval.ms", RightIs: maxPollInterval, Guarantee: "a batch that drains does not cost the membership"},
+		{Left: charge, LeftIs: budget, Right: "max.poll.interval.ms", RightIs: s.maxPollInterval(), Guarantee: "a batch that drains does not cost the membership"},
 		{Left: "CHARGE_BUDGET", LeftIs: s.Flow.ChargeBudget, Right: "lock timeout", RightIs: s.lockTimeout(), Guarantee: "a twin waits for the outcome instead of giving up"},
 		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "PAYMENT_KEY_TTL", RightIs: s.Payment.KeyTTL, Guarantee: "a key is not sent after the provider forgot it"},
 		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "DEDUP_RETENTION", RightIs: s.Flow.DedupRetention, Guarantee: "an event is remembered for as long as it is retried"},

@@ -50,8 +50,6 @@ func (s *Settings) bounds() (complaints []error) {
 	positive("DEDUP_RETENTION", s.Flow.DedupRetention > 0)
 	positive("SHUTDOWN_TIMEOUT", s.ShutdownTimeout > 0)
 	positive("MAX_IN_FLIGHT", s.Flow.MaxInFlight > 0)
-	positive("MAX_TRANSACTIONS", s.Flow.MaxTransactions > 0)
-	positive("BATCH_MAX", s.Flow.BatchMax > 0)
 	return complaints
 }
 
@@ -108,7 +106,7 @@ func (s *Settings) kafka() kafka.Config {
 	c.Brokers, c.Topic, c.GroupID = k.Brokers, k.Topic, k.GroupID
 	c.SessionTimeout, c.CreateTopics = k.SessionTimeout, k.CreateTopics
 	c.BatchMax, c.MaxTransactions = s.Flow.BatchMax, s.Flow.MaxTransactions
-	c.DrainTimeout, c.MaxPollInterval = s.drain(), maxPollInterval
+	c.DrainTimeout, c.MaxPollInterval = s.drain(), s.maxPollInterval()
 	c.Security = kafka.Security{
 		Protocol: k.Protocol, SASLMechanism: k.SASLMechanism, SASLUsername: k.SASLUsername, SASLPassword: k.SASLPassword,
 		CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile,

@@ -17,12 +17,26 @@ const (
 // keepAnswers saves what was learnt from the provider when the transaction that
 // should have recorded it is lost. It claims nothing: each answer is put down on
 // its intent, and the next run of the batch finishes from there without a call.
-// What took the transaction may take the store away for a moment, or leave locks
-// behind; so it tries again, for as long as a commit might have taken.
+// What took the transaction may take the store away for a while, or leave locks
+// behind; so it tries again until the leases end, as the worker does: then the
+// intents are due for whoever takes them over, and would be sent once more. When
+// ctx ends, it gives up once it has tried for as long as a commit might have taken.
 func (b *Biller) keepAnswers(ctx context.Context, batch *batch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.policy.CommitMargin)
+	opened := batch.opened()
+	if len(opened) == 0 {
+		return
+	}
+	margin := b.policy.CommitMargin
+	leased := opened[0].opened.LeaseUntil.Sub(b.clock.Now()) // all of a batch are leased at once
+	kept, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(margin, leased))
 	defer cancel()
-	left := batch.opened()
+	hurry := time.AfterFunc(margin, func() { context.AfterFunc(ctx, cancel) })
+	defer hurry.Stop()
+	b.keep(kept, opened)
+}
+
+// keep settles each item by itself, again and again until all are or ctx ends.
+func (b *Biller) keep(ctx context.Context, left []*item) {
 	for {
 		var last error
 		left = slices.DeleteFunc(left, func(it *item) bool {

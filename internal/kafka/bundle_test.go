@@ -158,12 +158,20 @@ func (r *running) wait(tb testing.TB) error {
 // await waits until the consumer's status satisfies ok.
 func (r *running) await(tb testing.TB, what string, ok func(kafka.Status) bool) kafka.Status {
 	tb.Helper()
-	var last kafka.Status
-	require.Eventuallyf(tb, func() bool {
-		last = r.Status()
-		return ok(last)
-	}, patience, 5*time.Millisecond, "%s", what)
-	return last
+	limit := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := r.Status()
+		if ok(last) {
+			return last
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			require.FailNowf(tb, "has not come about", "%s; the status is %+v", what, last)
+		}
+	}
 }
 
 // ledger is a Biller that writes down what it made durable. Every consumer of a

@@ -59,6 +59,7 @@ func (c Config) consuming(logs chan confluent.LogEvent) *confluent.ConfigMap {
 		"fetch.max.bytes":            prefetchKiB << 10,
 		// Partitions that are added to the topic are found within a minute.
 		"topic.metadata.refresh.interval.ms": 60_000,
+		"statistics.interval.ms":             statsInterval,
 		"go.logs.channel.enable":             true,
 		"go.logs.channel":                    logs,
 	})

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Bounds that are facts of this package rather than choices of an operator.
 const (
+	// maxNameBytes bounds the names of topic and group, as brokers bound those of topics.
+	maxNameBytes = 249
 	// cancelGrace is how long a batch that outlived DrainTimeout may take to give
 	// up once it has been cancelled, before its lane is abandoned.
 	cancelGrace = 2 * time.Second
@@ -144,10 +149,14 @@ func (c Config) Validate() error {
 	wrong.unless(len(c.Brokers) > 0, "brokers: none given")
 	for _, broker := range c.Brokers {
 		_, port, err := net.SplitHostPort(broker)
-		wrong.unless(err == nil && port != "", "brokers: %q is not host:port", broker)
+		number, notPort := strconv.ParseUint(port, 10, 16)
+		wrong.unless(err == nil && notPort == nil && number > 0, "brokers: %q is not host:port", broker)
 	}
 	wrong.unless(c.Topic != "", "topic: empty")
+	wrong.unless(c.Topic == "" || validTopic(c.Topic),
+		"topic: %q is not a topic's name: 1 to %d of a-z, A-Z, 0-9, '.', '_' and '-'", c.Topic, maxNameBytes)
 	wrong.unless(c.GroupID != "", "group id: empty")
+	wrong.unless(validGroup(c.GroupID), "group id: %q is not printable text of at most %d bytes", c.GroupID, maxNameBytes)
 	wrong.unless(c.SessionTimeout >= 100*time.Millisecond, "session timeout: %s is below 100ms", c.SessionTimeout)
 	wrong.unless(c.SessionTimeout <= c.MaxPollInterval,
 		"session timeout: %s is above the max poll interval of %s", c.SessionTimeout, c.MaxPollInterval)
@@ -165,6 +174,19 @@ func (c Config) Validate() error {
 	wrong.unless(c.TopicReplication == -1 || c.TopicReplication > 0, "topic replication: %d", c.TopicReplication)
 	c.Security.complain(&wrong)
 	return errors.Join(wrong...)
+}
+
+// validTopic reports whether brokers take the name. It keeps out what begins with ^,
+// too: to the client that is a pattern over many topics, whose partitions we would mix up.
+func validTopic(name string) bool {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return len(name) <= maxNameBytes && name != "." && name != ".." && strings.Trim(name, allowed) == ""
+}
+
+// validGroup reports whether the name can be stored: it stands in rows of the database.
+func validGroup(name string) bool {
+	printable := func(r rune) bool { return r != utf8.RuneError && unicode.IsPrint(r) }
+	return len(name) <= maxNameBytes && !strings.ContainsFunc(name, func(r rune) bool { return !printable(r) })
 }
 
 func (s Security) complain(wrong *complaints) {

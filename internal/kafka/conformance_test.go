@@ -450,8 +450,10 @@ func TestTopicsAreCreatedWhereMissing(t *testing.T) {
 	cfg.CreateTopics = true
 	for range 2 { // the second time all are there
 		require.NoError(t, kafka.EnsureTopics(t.Context(), cfg, specs))
-		found, err = b.admin.ListTopics(t.Context(), b.topic, b.topic+".new", b.topic+".default")
-		require.NoError(t, err)
+		require.Eventually(t, func() bool { // a broker may hear of a topic later than its controller
+			found, err = b.admin.ListTopics(t.Context(), b.topic, b.topic+".new", b.topic+".default")
+			return err == nil && len(found[b.topic+".new"].Partitions) > 0 && len(found[b.topic+".default"].Partitions) > 0
+		}, 30*time.Second, 50*time.Millisecond)
 		require.Len(t, found[b.topic].Partitions, 2, "an existing topic stays as it is")
 		require.Len(t, found[b.topic+".new"].Partitions, 3)
 		require.NotEmpty(t, found[b.topic+".default"].Partitions)

@@ -56,10 +56,11 @@ type Consumer struct {
 	mu       sync.RWMutex // guards what follows; only the poll loop's goroutine writes
 	started  bool
 	polling  bool
-	closing  bool // the rebalance callback only gives back
+	closing  bool // the rebalance callback only keeps the protocol going
 	lanes    map[int32]*lane
-	former   map[int32]*lane // last lane of a partition that left before it had ended
-	paused   map[int32]bool  // what we paused, and nothing else
+	former   map[int32]*lane   // last lane of a partition that left before it had ended
+	paused   map[int32]bool    // what we paused, and nothing else
+	awaited  map[int32]awaited // not paused, and not heard of since; the poll loop's alone
 	lastPoll time.Time
 	fatal    error
 
@@ -92,7 +93,8 @@ func New(cfg Config, biller Biller, logger *slog.Logger, to Telemetry, clock dom
 	c := &Consumer{
 		cfg: cfg, client: client, logs: logs, clock: clock, logger: logger,
 		lanes: map[int32]*lane{}, former: map[int32]*lane{}, paused: map[int32]bool{},
-		check: probe{turn: make(chan struct{}, 1)}, resumed: make(chan struct{}, 1),
+		awaited: map[int32]awaited{},
+		check:   probe{turn: make(chan struct{}, 1)}, resumed: make(chan struct{}, 1),
 	}
 	c.committer = newCommitter(client, cfg.Topic, cfg.CommitInterval, logger,
 		func(ctx context.Context) { c.metrics.commitFailed(ctx) })
@@ -120,8 +122,8 @@ func (c *Consumer) Close() error {
 
 // Run joins the group and consumes until ctx is done; then it drains, commits, leaves the
 // group and returns nil, or an error naming what could not be ended in time. It
-// returns an error within seconds of a fatal error of the client, which it then
-// leaves unclosed: the process is expected to end.
+// returns an error within seconds of a fatal error of the client. Where the client cannot be
+// closed safely it is left open: the process is expected to end after Run.
 func (c *Consumer) Run(ctx context.Context) error {
 	c.mu.Lock()
 	if c.started {
@@ -152,11 +154,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	endAside()
 	switch returned := within(fatalGrace, helpers.Wait); {
-	case c.fatalError() != nil: // closing could hang for ever
+	case c.fatalError() != nil: // no leaving after that
 	case !returned: // closing under a call would crash
 		failure = errors.Join(failure, errors.New("kafka: a commit did not return; the client is left open"))
 	default:
-		failure = errors.Join(failure, c.closeClient())
+		failure = errors.Join(failure, c.leave())
 	}
 	close(logsEnd)
 	logging.Wait()
@@ -194,35 +196,6 @@ func (c *Consumer) abandon(lanes []*lane, cause error) {
 		l.cancel()
 	}
 	drain(lanes, fatalGrace)
-	c.using.Lock()
-	c.closed = true
-	c.using.Unlock()
-}
-
-// closeClient leaves the group. It waits a bounded time: closing has hung for
-// ever in the field, and the process must end regardless.
-func (c *Consumer) closeClient() error {
-	c.mu.Lock()
-	c.closing = true
-	c.mu.Unlock()
-	closed := make(chan error, 1)
-	go func() { // owned by the client if it hangs; there is no way to end it
-		c.using.Lock()
-		c.closed = true
-		c.using.Unlock()
-		closed <- c.client.Close()
-	}()
-	timer := time.NewTimer(closeTimeout)
-	defer timer.Stop()
-	select {
-	case err := <-closed:
-		if err != nil {
-			return fmt.Errorf("close kafka client: %w", err)
-		}
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("close kafka client: not done within %s", closeTimeout)
-	}
 }
 
 // within reports whether wait returned in time; if not, it is left running.

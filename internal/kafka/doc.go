@@ -44,6 +44,9 @@
 //	     resume │    │ full└─ shutdown ▶ as revoked, then leave the group
 //	            └ paused
 //
+// A pause is undone before its partition leaves, since in this client it would
+// outlive the assignment; a partition that should be heard of and is not is resumed again.
+//
 // A fatal client error ends [Consumer.Run] within seconds, without closing the client:
 // closing it after a fatal error may hang for ever in this version.
 //

@@ -195,6 +195,49 @@ func TestABrokerThatComesBackIsGoneOnWith(t *testing.T) {
 	require.Empty(t, book.missingBelow(b.committed(t)))
 }
 
+func TestAStopWithoutItsBrokerIsClean(t *testing.T) {
+	t.Parallel()
+	cluster := fakeBroker(t)
+	b := setup(t, cluster.ListenAddrs(), 1, nil)
+	b.fill(t, 0, 0, 10)
+	book := newLedger(nil)
+	r := start(t, b.config(), book)
+	book.await(t, 10)
+	b.awaitCommitted(t, map[int32]int64{0: 10})
+	cluster.Close()
+	r.await(t, "the trouble shows", func(s kafka.Status) bool { return s.BrokerError != "" })
+	require.NoError(t, r.stop(t))
+}
+
+// Closing this client in the midst of a rebalance hangs or crashes the process, now
+// and then: many stops at any moment of a consumer's first steps.
+func TestAStopInTheMidstOfJoiningIsClean(t *testing.T) {
+	t.Parallel()
+	cluster := fakeBroker(t)
+	b := setup(t, cluster.ListenAddrs(), 2, nil)
+	resident := start(t, b.config(), newLedger(nil)) // makes every join a rebalance
+	resident.await(t, "assigned", func(s kafka.Status) bool { return len(s.Partitions) == 2 })
+	var stopping sync.WaitGroup
+	for i := range 3 {
+		stopping.Go(func() {
+			for round := range 5 {
+				consumer, err := kafka.New(b.config(), newLedger(nil), testLogger(t), kafka.Telemetry{}, domain.SystemClock{})
+				if err != nil {
+					t.Errorf("new: %v", err)
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*5+round)*15*time.Millisecond)
+				if err := consumer.Run(ctx); err != nil {
+					t.Errorf("run: %v", err)
+				}
+				cancel()
+			}
+		})
+	}
+	stopping.Wait()
+	require.NoError(t, resident.stop(t))
+}
+
 func TestHoweverOftenReadinessIsAskedForTheBrokersAreNot(t *testing.T) {
 	t.Parallel()
 	cluster := fakeBroker(t)

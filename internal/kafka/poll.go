@@ -11,7 +11,8 @@ const (
 	pollWait = 100 * time.Millisecond
 	// pausedPollWait is the wait while something is paused: only the loop resumes.
 	pausedPollWait = 10 * time.Millisecond
-	// tendEvery is how often high watermarks are read from the client's cache.
+	// tendEvery is how often high watermarks are read from the client's cache, and
+	// partitions looked at that should have been heard of.
 	tendEvery = 250 * time.Millisecond
 )
 
@@ -26,6 +27,7 @@ func (c *Consumer) handle(event confluent.Event) {
 		c.accept(e)
 	case confluent.PartitionEOF:
 		c.heard()
+		delete(c.awaited, e.Partition)
 		// While paused, records that were fetched ahead are dropped and come again: an
 		// end seen before them must not move the position.
 		if l := c.lanes[e.Partition]; l != nil && e.Offset >= 0 && !c.paused[e.Partition] {
@@ -44,34 +46,18 @@ func (c *Consumer) accept(message *confluent.Message) {
 	if l == nil {
 		return // not ours any more; its owner gets it
 	}
-	if !l.push(newItem(c.cfg.Topic, message)) || c.paused[partition] {
-		return
+	delete(c.awaited, partition)
+	if l.push(newItem(c.cfg.Topic, message)) {
+		c.pause(partition)
 	}
-	if err := c.client.Pause(c.parts(partition)); err != nil {
-		// Nothing bounds the queue now: better to start anew than to grow.
-		_ = c.fail(err)
-		return
-	}
-	c.mu.Lock()
-	c.paused[partition] = true
-	c.mu.Unlock()
 }
 
-// tend resumes the partitions that have room again, reads watermarks now and
-// then, and returns for how many milliseconds to poll.
+// tend keeps the flow going, and returns for how many milliseconds to poll.
 func (c *Consumer) tend() int {
 	for partition := range c.paused {
-		if !c.lanes[partition].roomy() {
-			continue
+		if c.lanes[partition].roomy() {
+			c.resume(partition)
 		}
-		if err := c.client.Resume(c.parts(partition)); err != nil {
-			c.brokerTrouble(err) // still paused; the next round tries again
-			continue
-		}
-		c.mu.Lock()
-		delete(c.paused, partition)
-		c.mu.Unlock()
-		c.wakeFetcher()
 	}
 	now := c.clock.Now()
 	if now.Sub(c.lastPoll) >= tendEvery {
@@ -79,6 +65,7 @@ func (c *Consumer) tend() int {
 		c.lastPoll = now
 		c.mu.Unlock()
 		c.readWatermarks()
+		c.prod(now)
 	}
 	if len(c.paused) > 0 {
 		return int(pausedPollWait.Milliseconds())

@@ -29,15 +29,15 @@ func (c *Consumer) assigned(parts []confluent.TopicPartition) error {
 	if err := c.client.IncrementalAssign(parts); err != nil {
 		return c.fail(fmt.Errorf("assign %d partitions: %w", len(parts), err))
 	}
-	if len(parts) == 0 || c.isClosing() {
+	if len(parts) == 0 {
 		return nil // half of a cooperative rebalance
+	}
+	if c.isClosing() {
+		return c.client.Pause(parts) // the rebalance has to end, but nothing is taken any more
 	}
 	for _, part := range parts {
 		c.begin(part.Partition)
-	}
-	// In this client a pause survives a revocation: what comes back would stay silent.
-	if err := c.client.Resume(parts); err != nil {
-		return c.fail(fmt.Errorf("resume %d assigned partitions: %w", len(parts), err))
+		c.await(part.Partition)
 	}
 	c.metrics.rebalanced(c.root, "assigned", len(parts))
 	c.logger.Info("partitions assigned", "partitions", numbers(parts))
@@ -60,6 +60,7 @@ func (c *Consumer) revoked(parts []confluent.TopicPartition) error {
 		return c.client.IncrementalUnassign(parts)
 	}
 	lost := c.client.AssignmentLost()
+	c.unpause(parts)
 	lanes := c.take(numbers(parts))
 	kind := "revoked"
 	if lost {
@@ -93,6 +94,7 @@ func (c *Consumer) take(partitions []int32) []*lane {
 	var taken []*lane
 	for _, partition := range partitions {
 		delete(c.paused, partition)
+		delete(c.awaited, partition)
 		l := c.lanes[partition]
 		if l == nil {
 			continue

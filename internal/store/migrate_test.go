@@ -50,6 +50,33 @@ func applied(t *testing.T, m *store.Migrator) (n int) {
 	return n
 }
 
+// Without it a service that does not migrate would call itself ready and fail at
+// every batch.
+func TestASchemaThatIsNotOursIsFoundOut(t *testing.T) {
+	t.Parallel()
+	databaseURL := storetest.Empty(t)
+	s, err := store.New(storetest.Config(databaseURL))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	require.ErrorContains(t, s.CheckSchema(t.Context()), `relation "processed_event" does not exist`)
+
+	_, err = migrator(t, databaseURL).Up(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.CheckSchema(t.Context()))
+
+	conn := storetest.Conn(t, databaseURL)
+	for _, change := range []struct{ does, missing string }{ // each is found before the one above
+		{`ALTER TABLE dedup_stat DROP COLUMN non_v7`, "column dedup_stat.non_v7 does not exist"},
+		{`DROP TABLE dead_letter`, `relation "dead_letter" does not exist`},
+		{`ALTER TABLE charge RENAME claims_order TO other`, "column charge.claims_order does not exist"},
+		{`ALTER TABLE charge_intent DROP COLUMN record`, "column charge_intent.record does not exist"},
+	} {
+		_, err = conn.Exec(t.Context(), change.does)
+		require.NoError(t, err)
+		require.ErrorContains(t, s.CheckSchema(t.Context()), change.missing)
+	}
+}
+
 func TestTheSchemaGoesUpAndDownAndUpAgain(t *testing.T) {
 	t.Parallel()
 	databaseURL := storetest.Empty(t)

@@ -156,6 +156,18 @@ func (s *Store) CheckVersion(ctx context.Context) error {
 	return nil
 }
 
+// CheckSchema reports what this version needs and the database lacks: a table, a
+// column, or the right to read it.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	db := s.archive.WithContext(ctx).Session(&gorm.Session{QueryFields: true}) // every column by its name
+	for _, rows := range []any{&[]processedEvent{}, &[]chargeIntent{}, &[]charge{}, &[]deadLetter{}, &[]dedupStat{}} {
+		if err := db.Limit(0).Find(rows).Error; err != nil {
+			return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
+		}
+	}
+	return nil
+}
+
 // Close closes every pool; it waits for nothing.
 func (s *Store) Close() error {
 	var errs []error

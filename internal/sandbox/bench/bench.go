@@ -23,6 +23,8 @@ func scenarios() []scenario {
 		{"200/s", false, (*bench).calm},
 		{"memory", false, (*bench).memory},
 		{"latency", false, (*bench).curve},
+		{"rows", true, (*bench).rows},
+		{"partitions", true, (*bench).lanes},
 	}
 }
 
@@ -92,13 +94,38 @@ func voidMark(r *Run) string {
 	return ", VOID: " + r.Void
 }
 
-// best measures the ceiling and keeps what it found.
-func (b *bench) best(ctx context.Context, name, faults string, requests int, widths ...int) (*float64, error) {
-	c, err := b.ceiling(ctx, faults, requests, widths...)
+// best measures the ceiling at a provider's latency and keeps what it found.
+func (b *bench) best(ctx context.Context, name, faults string, latency time.Duration) (*float64, error) {
+	widths := []int{8, 16, 32, 64}
+	switch {
+	case latency >= slowLatency:
+		widths = []int{512, 1024}
+	case latency > time.Millisecond:
+		widths = []int{64, 256, 1024}
+	}
+	c, err := b.ceiling(ctx, faults, func(width int) int { return ceilingRequests(width, latency, b.options.Scale) }, widths...)
 	if err != nil {
 		return nil, err
 	}
 	b.report.Ceiling = append(b.report.Ceiling, c)
 	b.options.Say("%-10s %-10s %s/s, best at %d at a time", name, "ceiling", thousands(c.Rate, 0), c.Width)
 	return &c.Rate, nil
+}
+
+const (
+	// ceilingTime is about how long the ceiling is measured at each width; a short time would measure how fast connections are made.
+	ceilingTime = 2500 * time.Millisecond
+	// ceilingRate is more than the client can do on some cores.
+	ceilingRate = 20_000
+	// ceilingLeast is the smallest part of it, however small the scale.
+	ceilingLeast = 0.2
+)
+
+// ceilingRequests is how many requests take about the time, and some for each connection.
+func ceilingRequests(width int, latency time.Duration, scale float64) int {
+	rate := float64(ceilingRate)
+	if latency > 0 {
+		rate = min(rate, float64(width)/latency.Seconds())
+	}
+	return max(3*width, int(rate*ceilingTime.Seconds()*max(scale, ceilingLeast)))
 }

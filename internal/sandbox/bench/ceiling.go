@@ -29,14 +29,18 @@ type CeilingOptions struct {
 
 // Ceiling is what the payment client does with nothing around it.
 type Ceiling struct {
-	Width    int     `json:"width"`
-	Requests int     `json:"requests"`
-	Seconds  float64 `json:"seconds"`
-	Rate     float64 `json:"charges_per_second"`
+	Width    int `json:"width"`
+	Requests int `json:"requests"`
+	// Seconds from the answer by which every connection is made, the Width-th, to the last one.
+	Seconds float64 `json:"seconds"`
+	Rate    float64 `json:"charges_per_second"` // in that time
 }
 
 // MeasureCeiling charges orders with the payment client, so many at a time, and nothing else.
 func MeasureCeiling(ctx context.Context, o CeilingOptions) (Ceiling, error) {
+	if o.Width < 1 || o.Requests < 2*o.Width {
+		return Ceiling{}, fmt.Errorf("ceiling: %d requests, %d at a time: want at least two for each", o.Requests, o.Width)
+	}
 	requests, err := requests(o)
 	if err != nil {
 		return Ceiling{}, err
@@ -47,26 +51,31 @@ func MeasureCeiling(ctx context.Context, o CeilingOptions) (Ceiling, error) {
 	}
 	defer client.Close()
 	var (
-		next   atomic.Int64
-		failed atomic.Pointer[domain.Answer]
-		all    sync.WaitGroup
+		next, answered atomic.Int64
+		warm           atomic.Pointer[time.Time]
+		failed         atomic.Pointer[domain.Answer]
+		all            sync.WaitGroup
 	)
-	began := time.Now()
 	for range o.Width {
 		all.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(requests)) && failed.Load() == nil; i = next.Add(1) - 1 {
 				if answer := charge(ctx, client, requests[i]); answer.Kind != domain.Captured {
 					failed.Store(&answer)
 				}
+				if answered.Add(1) == int64(o.Width) {
+					now := time.Now()
+					warm.Store(&now)
+				}
 			}
 		})
 	}
 	all.Wait()
-	seconds := time.Since(began).Seconds()
+	ended := time.Now()
 	if answer := failed.Load(); answer != nil {
 		return Ceiling{}, fmt.Errorf("ceiling: a charge was not captured: %s", answer.Detail)
 	}
-	return Ceiling{Width: o.Width, Requests: len(requests), Seconds: seconds, Rate: float64(len(requests)) / seconds}, nil
+	seconds := ended.Sub(*warm.Load()).Seconds()
+	return Ceiling{Width: o.Width, Requests: len(requests), Seconds: seconds, Rate: float64(len(requests)-o.Width) / seconds}, nil
 }
 
 func charge(ctx context.Context, client *payment.Client, request domain.ChargeRequest) domain.Answer {
@@ -97,7 +106,8 @@ func requests(o CeilingOptions) ([]domain.ChargeRequest, error) {
 }
 
 // ceiling measures the client in a process of its own, at each width, and returns the best.
-func (w *World) ceiling(ctx context.Context, faults string, requests int, widths ...int) (best Ceiling, err error) {
+// requests is how many are sent.
+func (w *World) ceiling(ctx context.Context, faults string, requests func(width int) int, widths ...int) (best Ceiling, err error) {
 	for _, width := range widths {
 		if err := w.provider.prepare(ctx, faults); err != nil {
 			return best, err
@@ -106,7 +116,7 @@ func (w *World) ceiling(ctx context.Context, faults string, requests int, widths
 		out, err := process.Run(bounded, process.Spec{
 			Path: w.options.Sandbox, Env: environ(w.options.Environ),
 			Args: []string{
-				"bench-ceiling", "--url", w.provider.url, "--requests", strconv.Itoa(requests), "--width", strconv.Itoa(width),
+				"bench-ceiling", "--url", w.provider.url, "--requests", strconv.Itoa(requests(width)), "--width", strconv.Itoa(width),
 				"--seed", strconv.Itoa(w.next()),
 			},
 		})

@@ -35,8 +35,8 @@ func (m *measurement) conclude(ctx context.Context) error {
 	m.run.Charges = len(commits)
 	m.run.InFlight, m.run.Mean = meter.Most, meter.Mean()
 	if len(commits) > 0 {
-		m.run.Seconds = commits[len(commits)-1].at.Sub(time.Unix(0, meter.First)).Seconds()
-		m.run.Rate = float64(len(commits)) / m.run.Seconds
+		m.run.Rate = wallRate(commits, meter)
+		m.run.Seconds = float64(len(commits)) / m.run.Rate
 		m.run.Steady = steady(commits)
 	}
 	if counted.received > 0 {
@@ -51,6 +51,11 @@ func (m *measurement) conclude(ctx context.Context) error {
 		m.run.Void = wrong(m.load.expected.Unique, m.load.expected.Records, m.load.expected.Sums, counted, ledger, len(commits))
 	}
 	return nil
+}
+
+// wallRate is charges per second from the first request to the last commit.
+func wallRate(commits []commit, meter Meter) float64 {
+	return float64(len(commits)) / commits[len(commits)-1].at.Sub(time.Unix(0, meter.First)).Seconds()
 }
 
 // steady is the rate of commits between 5 % and 95 % of them; 0 where that is no time at all.

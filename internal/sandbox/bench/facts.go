@@ -52,7 +52,7 @@ func (w *World) facts(ctx context.Context) (f Facts, err error) {
 	if f.Version, err = process.Run(ctx, process.Spec{Path: w.options.Billing, Args: []string{"version"}}); err != nil {
 		return f, err
 	}
-	f.Version = strings.TrimPrefix(f.Version, "billing ")
+	f.Version, _, _ = strings.Cut(strings.TrimPrefix(f.Version, "billing "), " go")
 	if f.Postgres, err = w.books.version(ctx); err != nil {
 		return f, err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 const (
@@ -161,21 +163,13 @@ func (m *measurement) follow(ctx context.Context) error {
 		if m.meter.Answered < int64(m.run.Unique) {
 			return false, m.subject.alive()
 		}
-		return m.settled(ctx)
+		done, err = m.world.settled(ctx, m.load.topic, m.group, m.database)
+		return done, errors.Join(err, m.subject.alive())
 	})
 	if errors.Is(err, errTooSlow) {
 		err = nil
 	}
 	return err
-}
-
-// settled reports whether every offset is committed and nothing is unfinished.
-func (m *measurement) settled(ctx context.Context) (bool, error) {
-	if lag, err := m.world.lag(ctx, m.load.topic, m.group); err != nil || lag != 0 {
-		return false, errors.Join(err, m.subject.alive())
-	}
-	some, err := m.world.books.unfinished(ctx, m.database)
-	return !some, err
 }
 
 // sample counts connections until it is told to stop.
@@ -214,6 +208,15 @@ func (m *measurement) resources(before time.Duration) error {
 	return err
 }
 
+// settled reports whether every offset is committed and nothing is unfinished.
+func (w *World) settled(ctx context.Context, topic, group, database string) (bool, error) {
+	if lag, err := w.lag(ctx, topic, group); err != nil || lag != 0 {
+		return false, err
+	}
+	some, err := w.books.unfinished(ctx, database)
+	return !some, err
+}
+
 // lag is the number of offsets that a group has not committed.
 func (w *World) lag(ctx context.Context, topic, group string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -226,6 +229,9 @@ func (w *World) lag(ctx context.Context, topic, group string) (int64, error) {
 		return 0, fmt.Errorf("end of topic %s: %w", topic, err)
 	}
 	commits, err := w.admin.FetchOffsets(ctx, group)
+	if errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined yet
+		commits, err = nil, nil
+	}
 	if err == nil {
 		err = commits.Error()
 	}

@@ -2,8 +2,11 @@ package protocol_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/domain"
 )
 
 // losses are the ways in which a main transaction ends without its process
@@ -102,6 +105,39 @@ func TestAnswersArePutDownOnceTheDatabaseIsBack(t *testing.T) {
 	require.Equal(t, 1, w.provider.postsOf(a.id))
 	require.Equal(t, 1, w.provider.postsOf(b.id))
 	w.balanced()
+}
+
+// A failover takes longer than a commit. The answers have as long as the leases:
+// before those end, nobody else would send.
+func TestAnswersOutliveAnOutageThatIsLongerThanACommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.ignoresKeys = true
+	one := w.instance("one", func(p *domain.Policy) { p.CommitMargin = 50 * time.Millisecond })
+	a, b := w.event(1, "10.50"), w.event(2, "7.00")
+	one.seam.once(mainCommits, func() error { return errLost })
+	for range 12 {
+		one.seam.once(sideBegins, func() error { return errLost })
+	}
+	require.ErrorIs(t, one.bill(a.record, b.record), errLost)
+	require.Equal(t, "answered", w.intent(a).State)
+	require.Equal(t, "answered", w.intent(b).State)
+
+	one.mustBill(a.record, b.record)
+	require.Equal(t, 1, w.provider.postsOf(a.id))
+	require.Equal(t, 1, w.provider.postsOf(b.id))
+	w.balanced()
+}
+
+// A process that is asked to give up does not wait for the database so long.
+func TestStoppingEndsTheWaitForTheDatabaseAfterACommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one := w.instance("one", func(p *domain.Policy) { p.CommitMargin = 50 * time.Millisecond })
+	one.seam.once(mainCommits, one.seam.kill)
+	began := time.Now()
+	require.ErrorIs(t, one.bill(w.event(1, "10.50").record), errLost)
+	require.Less(t, time.Since(began), w.policy.Lease/2)
 }
 
 // The worker's answer has a lease to be recorded in.

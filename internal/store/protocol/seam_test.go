@@ -38,6 +38,7 @@ var errLost = errors.New("lost by the test")
 type seam struct {
 	inner domain.Book
 	idle  chan struct{} // signalled when the worker finds nothing due
+	end   func()        // ends what the process was asked to bill
 
 	mu    sync.Mutex
 	hooks map[point][]func() error
@@ -46,8 +47,8 @@ type seam struct {
 	chaos func(point) error // asked at every point without a hook, when set
 }
 
-func newSeam(inner domain.Book) *seam {
-	return &seam{inner: inner, idle: make(chan struct{}, 1), hooks: map[point][]func() error{}}
+func newSeam(inner domain.Book, end func()) *seam {
+	return &seam{inner: inner, end: end, idle: make(chan struct{}, 1), hooks: map[point][]func() error{}}
 }
 
 // once runs hook when the point is reached the next time. Several hooks of a
@@ -80,6 +81,7 @@ func (s *seam) kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead = true
+	s.end()
 	return errLost
 }
 

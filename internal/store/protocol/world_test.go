@@ -63,6 +63,7 @@ type instance struct {
 	t      *testing.T
 	world  *world
 	name   string
+	life   context.Context // until it is killed
 	seam   *seam
 	gate   *domain.Gate
 	worker *domain.Worker
@@ -85,7 +86,9 @@ func (w *world) instanceWith(name string, c store.Config, options ...func(*domai
 	for _, option := range options {
 		option(&policy)
 	}
-	i := &instance{t: w.t, world: w, name: policy.Owner, seam: newSeam(s), gate: domain.NewGate(w.clock), log: &logBuffer{}}
+	life, end := context.WithCancel(w.t.Context())
+	w.t.Cleanup(end)
+	i := &instance{t: w.t, world: w, name: policy.Owner, life: life, seam: newSeam(s, end), gate: domain.NewGate(w.clock), log: &logBuffer{}}
 	logger := slog.New(slog.NewTextHandler(i.log, nil))
 	i.Biller = domain.NewBiller(policy, domain.Decoder{}, i.seam, w.provider, i.gate, w.clock, logger)
 	i.worker = domain.NewWorker(i.Biller)
@@ -99,7 +102,7 @@ func (w *world) instanceWith(name string, c store.Config, options ...func(*domai
 
 // bill bills the records as one batch.
 func (i *instance) bill(records ...domain.Record) error {
-	return i.Bill(i.t.Context(), domain.Pass{}, records)
+	return i.Bill(i.life, domain.Pass{}, records)
 }
 
 // mustBill bills the records as one batch, which succeeds.
