@@ -303,9 +303,10 @@ func (b *Biller) record(ctx context.Context, tx Tx, batch *batch) error {
 	}
 	r := newRuling(&b.policy, b.clock.Now())
 	for _, it := range batch.items {
-		in := it.opened // compared with its row when it is written
-		if in == nil {
-			in = intents[it.event.ID]
+		in := intents[it.event.ID]
+		if it.opened != nil {
+			ours := *it.opened // compared with its row when it is written
+			in = &ours
 		}
 		if err := r.rule(it, in); err != nil {
 			return fmt.Errorf("event %s: %w", it.event.ID, err)

@@ -78,7 +78,7 @@ func TestAPartitionThatStaysSilentIsResumedAgain(t *testing.T) {
 	b.turn(t, "heard of", func() bool { return l.status().Queued > 0 })
 	require.Empty(t, b.awaited)
 	<-b.biller.batches
-	b.biller.outcome <- nil
+	close(b.biller.over)
 }
 
 // Behind our back the client is resumed: as when it has dropped a pause.
@@ -98,7 +98,7 @@ func TestAPartitionThatDoesNotStopIsPausedAgain(t *testing.T) {
 		b.turn(t, "no more came", func() bool { return time.Now().After(rest) })
 		require.Equal(t, before+1, l.status().Queued, "the pause was not renewed")
 	}
-	b.biller.outcome <- context.Canceled // the lane is cancelled before it comes to that
+	close(b.biller.over)
 }
 
 func TestNoPauseOutlivesAnAssignment(t *testing.T) {
@@ -106,9 +106,9 @@ func TestNoPauseOutlivesAnAssignment(t *testing.T) {
 	b := setupFlow(t, 20, func(cfg *Config) { cfg.LaneRecords = 10 })
 	b.turn(t, "paused", func() bool { return b.paused[0] })
 	l := b.lanes[0]
-	<-b.biller.batches
+	first := <-b.biller.batches
 	l.stop()
-	b.biller.outcome <- nil
+	first.outcome <- nil
 	require.NoError(t, b.revoked(b.parts(0)))
 	require.Empty(t, b.paused)
 	require.NoError(t, b.client.IncrementalAssign(b.parts(0)))
@@ -116,5 +116,5 @@ func TestNoPauseOutlivesAnAssignment(t *testing.T) {
 	again := b.lanes[0]
 	b.turn(t, "records come", func() bool { return again.status().Queued > 0 })
 	<-b.biller.batches
-	b.biller.outcome <- nil
+	close(b.biller.over)
 }
