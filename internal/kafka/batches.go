@@ -122,42 +122,46 @@ type admission struct {
 func (l *lane) seek(hasSlot bool) {
 	l.own.seeking = true
 	go func() { // ends with intake at the latest; run takes what it brings
-		l.admitted <- l.admit(hasSlot)
+		l.admitted <- l.admit(l.intake, hasSlot)
 	}()
 }
 
-func (l *lane) admit(hasSlot bool) admission {
+func (l *lane) admit(ctx context.Context, hasSlot bool) admission {
 	if !hasSlot {
 		select {
 		case l.slots <- struct{}{}:
-		case <-l.intake.Done():
-			return admission{err: l.intake.Err()}
+		case <-ctx.Done():
+			return admission{err: ctx.Err()}
 		}
 	}
-	pass, err := l.biller.Admit(l.intake)
+	pass, err := l.biller.Admit(ctx)
 	if err != nil {
 		<-l.slots
 	}
 	return admission{pass: pass, err: err}
 }
 
-// launch begins a batch with what may go now.
+// launch begins a batch with what seek has brought.
 func (l *lane) launch(brought admission) {
-	own := &l.own
-	own.seeking = false
-	if brought.err != nil {
+	l.own.seeking = false
+	switch {
+	case brought.err != nil:
 		l.setBack(0, brought.err)
-		return
-	}
-	if l.intake.Err() != nil {
+	case l.intake.Err() != nil:
 		<-l.slots
-		return
+	default:
+		l.lift(brought.pass)
 	}
+}
+
+// lift begins a batch with what may go now. The lane has a slot for it.
+func (l *lane) lift(pass domain.Pass) {
+	own := &l.own
 	limit := l.cfg.BatchMax
 	if own.limit > 0 {
 		limit = min(limit, own.limit)
 	}
-	limit = max(1, brought.pass.Limit(limit))
+	limit = max(1, pass.Limit(limit))
 	b := &batch{lane: l, setbacks: own.setbacks, records: make([]domain.Record, 0, min(limit, own.queue.waiting))}
 	l.flights.board(b, &own.queue, limit)
 	own.linger.Stop()
@@ -171,7 +175,7 @@ func (l *lane) launch(brought admission) {
 	l.shown.batches++
 	l.shown.inFlight += len(b.records)
 	l.mu.Unlock()
-	go l.fly(b, brought.pass) // ends with Biller.Bill; run waits for it
+	go l.fly(b, pass) // ends with Biller.Bill; run waits for it
 }
 
 // fly bills the batch.

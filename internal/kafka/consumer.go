@@ -143,7 +143,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	logging.Go(func() { c.forwardLogs(logsEnd) })
 
 	failure := c.consume(ctx)
-	lanes := c.takeAll() // from here on no batch begins
+	lanes := c.takeAll() // from here on nothing new is taken
 	c.mu.Lock()
 	c.polling = false
 	c.mu.Unlock()

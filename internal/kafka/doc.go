@@ -36,6 +36,8 @@
 // A record whose event or order is in a batch in flight, of any lane, is passed over, and
 // those behind it go on; so are later records of an event or order that was passed
 // over. Records of one order that are in one partition are thus billed in their order.
+// A lane that stops takes nothing new, but bills what it has passed over, so that the position
+// reaches all that is durable.
 //
 // # The life of a partition
 //

@@ -168,7 +168,7 @@ func ring(bell chan struct{}) {
 	}
 }
 
-// stop lets the batches in flight finish and takes no other.
+// stop takes no more records: the batches in flight finish, and what they have overtaken.
 func (l *lane) stop() { l.endIntake() }
 
 // cancel also makes the batches in flight give up what they have not called yet.
@@ -200,9 +200,7 @@ func (l *lane) run() {
 	if own.seeking {
 		l.launch(<-l.admitted)
 	}
-	for own.flying > 0 {
-		l.land(<-l.landed)
-	}
+	l.windUp()
 }
 
 // await takes the next thing that happens to the lane.

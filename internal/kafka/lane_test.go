@@ -253,6 +253,64 @@ func TestLaneWithSeveralBatchesInFlight(t *testing.T) {
 		require.Empty(t, crew.slots)
 		require.Empty(t, crew.flights.owners)
 	})
+	t.Run("a stop bills what was passed over, so that no gap is left behind", func(t *testing.T) {
+		t.Parallel()
+		crew := setupCrew(t, 8)
+		l := crew.lane(t, 0, nil)
+		l.push(orderAt(0, 1, 1))
+		first := l.biller.next(t, 0)
+		l.push(orderAt(1, 1, 1))
+		l.push(orderAt(2, 2, 2))
+		l.biller.next(t, 2).end(nil)
+		l.push(orderAt(3, 1, 1)) // overtaken by nobody: it is left to the next owner
+		l.biller.none(t, "the event is in flight")
+		l.stop()
+		l.biller.none(t, "still")
+		first.end(nil)
+		l.biller.next(t, 1).end(nil)
+		l.reaches(t, 3)
+		<-l.done
+		require.Empty(t, crew.slots)
+		require.Empty(t, crew.flights.owners)
+		require.Equal(t, 1, l.status().Queued)
+	})
+	t.Run("a stop leaves gaps where intake is not to be had, the lane fails or is cancelled", func(t *testing.T) {
+		t.Parallel()
+		for name, end := range map[string]func(*laneBundle, *handed){
+			"not admitted": func(l *laneBundle, first *handed) {
+				l.stop()
+				first.end(nil)
+				l.biller.admit <- errors.New("intake is not to be had")
+			},
+			"fails": func(l *laneBundle, first *handed) {
+				l.stop()
+				first.end(errors.New("deadlock"))
+			},
+			"cancelled": func(l *laneBundle, first *handed) {
+				l.cancel()
+				first.end(nil)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				crew := setupCrew(t, 8)
+				crew.biller.admit = make(chan error)
+				l := crew.lane(t, 0, nil)
+				l.push(orderAt(0, 1, 1))
+				crew.biller.admit <- nil
+				first := l.biller.next(t, 0)
+				l.push(orderAt(1, 1, 1))
+				l.push(orderAt(2, 2, 2))
+				crew.biller.admit <- nil
+				l.biller.next(t, 2).end(nil)
+				end(l, first)
+				<-l.done
+				require.Less(t, l.status().Done, int64(3))
+				require.Empty(t, crew.slots)
+				require.Empty(t, crew.flights.owners)
+			})
+		}
+	})
 	t.Run("a cancellation reaches all of them", func(t *testing.T) {
 		t.Parallel()
 		l, begun := setupFull(t, setupCrew(t, 8), 1, 2)

@@ -17,6 +17,7 @@ type queue struct {
 	first int64 // place of items[0]
 	head  int64 // place of the first record that is not both durable and passed
 	scan  int64 // no record before this place is waiting
+	taken int64 // no record from this place on was ever in a batch
 
 	waiting int // records that a batch may take
 	held    int // records passed over
@@ -69,6 +70,7 @@ func (q *queue) take(b *batch, limit int, board func(*item) bool) {
 			b.from = q.scan
 		}
 		b.to = q.scan
+		q.taken = max(q.taken, q.scan+1)
 		b.records = append(b.records, it.record)
 	}
 }
@@ -100,6 +102,21 @@ func (q *queue) release() {
 		}
 	}
 	clear(q.spoken)
+}
+
+// cut drops the records that were never in a batch and have been overtaken by none.
+func (q *queue) cut() {
+	from := max(q.taken, q.head)
+	for place := from; place < q.end(); place++ {
+		if q.at(place).state == held {
+			q.held--
+		} else {
+			q.waiting--
+		}
+	}
+	clear(q.items[from-q.first:])
+	q.items = q.items[:from-q.first]
+	q.scan = min(q.scan, from)
 }
 
 func (q *queue) wait(it *item, place int64) {

@@ -103,6 +103,23 @@ func TestQueue(t *testing.T) {
 		q.release()
 		require.Equal(t, []int64{0, 1, 2}, offsetsOf(takes(&q, 9, anyone).records))
 	})
+	t.Run("is cut behind the last record that others have not overtaken", func(t *testing.T) {
+		t.Parallel()
+		var q queue
+		for offset := range int64(8) {
+			q.push(at(offset, 1))
+		}
+		takes(&q, 3, func(it *item) bool { return it.record.Offset != 1 })
+		takes(&q, 3, func(*item) bool { return false })
+		require.Equal(t, 5, q.held)
+		q.push(at(8, 1))
+		q.cut()
+		require.Equal(t, 4, q.len(), "the one passed over, and those in flight")
+		require.Equal(t, 1, q.held)
+		require.Zero(t, q.waiting)
+		q.release()
+		require.Equal(t, []int64{1}, offsetsOf(takes(&q, 9, anyone).records))
+	})
 	t.Run("takes an offset that does not rise for one that has to wait", func(t *testing.T) {
 		t.Parallel()
 		var q queue

@@ -134,7 +134,7 @@ func (c *Consumer) release(lanes []*lane, tries int) error {
 	return err
 }
 
-// drain lets the batches in flight finish; what is not done in time is cancelled
+// drain lets the batches in flight finish, and what they have overtaken; what is not done in time is cancelled
 // and gets cancelGrace to give up. It returns how many batches still run then.
 func drain(lanes []*lane, limit time.Duration) (left int) {
 	for _, l := range lanes {

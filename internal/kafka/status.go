@@ -25,7 +25,8 @@ type Status struct {
 	Topic   string
 	GroupID string
 	// Running is set while Run polls: not before it, and not once it drains or has
-	// ended. When it is no longer set, no batch begins any more.
+	// ended. When it is no longer set, the only batches that begin are of records that others
+	// have overtaken.
 	Running bool
 	// LastPoll is when the poll loop was last seen; zero before the first poll.
 	LastPoll time.Time
