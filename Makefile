@@ -26,12 +26,15 @@ deps:
 
 ##@ Try it (no Docker)
 
+# `--kafka apache` needs the broker's jars.
+JARS_IF_ASKED = $(if $(findstring apache,$(ARGS)),kafka-jars)
+
 .PHONY: run
-run: deps build ## the whole world on this machine, until Ctrl-C; installs what is missing first
+run: deps build $(JARS_IF_ASKED) ## the whole world on this machine, until Ctrl-C; installs what is missing first
 	@exec bin/sandbox run $(ARGS)
 
 .PHONY: demo
-demo: deps build ## a finite run: duplicates in, one charge each out, checked against the provider's ledger
+demo: deps build $(JARS_IF_ASKED) ## a finite run: duplicates in, one charge each out, checked against the provider's ledger
 	@exec bin/sandbox run --once $(ARGS)
 
 .PHONY: kafka
@@ -60,12 +63,15 @@ kafka-deps:
 .PHONY: kafka-jars
 kafka-jars: $(KAFKA_LIBS)/.fetched ## fetch the Apache Kafka broker's jars from Maven Central
 
+# Maven ends with a reset of the terminal's colours even where it is told to use none.
+NO_ESCAPES := sed $$'s/\x1b\\[[0-9;]*m//g; /^$$/d'
+
 # The folder is emptied first: two versions of a broker on one class path do not work.
 $(KAFKA_LIBS)/.fetched: deploy/kafka/pom.xml | kafka-deps
-	rm -rf $(KAFKA_LIBS)
-	mvn -q -B -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory='$(abspath $(KAFKA_LIBS))'
-	touch $@
-
+	@echo 'fetching Apache Kafka from Maven Central…' >&2
+	@rm -rf $(KAFKA_LIBS)
+	@mvn -q -B -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory='$(abspath $(KAFKA_LIBS))' 2>&1 | $(NO_ESCAPES)
+	@touch $@
 
 .PHONY: lint
 lint: ## golangci-lint, pinned in tools/go.mod

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# go build with a sign of life: a first build compiles some hundreds of packages, a minute or two in silence otherwise.
+# go build with a sign of life: a first build takes minutes, in silence otherwise.
 # Usage: scripts/build.sh <arguments of go build>
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+if [[ ! -e bin/billing ]]; then
+	echo "building: the first build compiles a Kafka client and some hundreds of packages, minutes on a small machine" >&2
+fi
 mkdir -p bin
 
 # -v names each package as it is compiled, one word a line; all else (downloads, errors) passes through.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,8 +77,16 @@ func commands(std streams) *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(runWorldCommand(std), brokerCommand(std), postgresCommand(std), providerCommand(std), ordersCommand(std))
 	root.AddCommand(benchCommand(std), benchProviderCommand(std), benchCeilingCommand(std))
+	root.AddCommand(versionCommand(std))
 	markUsage(root)
 	return root
+}
+
+func versionCommand(std streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "The version of this binary", Args: cobra.NoArgs,
+		Run: func(*cobra.Command, []string) { fmt.Fprintln(std.out, cmp.Or(version, "unknown")) },
+	}
 }
 
 // markUsage makes every complaint about flags and arguments a usage error.

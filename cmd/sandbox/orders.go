@@ -44,6 +44,10 @@ func ordersCommand(std streams) *cobra.Command {
 			if flags.source.Endless() && !cmd.Flags().Changed("rate") {
 				flags.source.Rate = ordersDefaultRate
 			}
+			// Orders of an earlier stream into the same topic must not be charged again under the same id.
+			if flags.source.FirstOrder == 0 {
+				flags.source.FirstOrder = time.Now().UnixMilli()
+			}
 			if !cmd.Flags().Changed("seed") {
 				flags.source.Seed = rand.Uint64() //nolint:gosec // a seed, no secret
 			}
@@ -60,15 +64,14 @@ func ordersCommand(std streams) *cobra.Command {
 	f.Int32Var(&flags.partitions, "partitions", 6, "partitions of the topic where it is created")
 	addSourceFlags(c, &flags.source)
 	f.IntVar(&flags.source.Records, "records", 0, "how many records to generate (0: an endless stream)")
-	// Orders of an earlier stream into the same topic must not be charged again under the same id.
-	f.Int64Var(&flags.source.FirstOrder, "first-order", time.Now().UnixMilli(), "id of the first generated order; the default is the time in ms")
+	f.Int64Var(&flags.source.FirstOrder, "first-order", 0, "id of the first generated order (0: the time in ms)")
 	return c
 }
 
 func addSourceFlags(c *cobra.Command, source *run.Source) {
 	f := c.Flags()
 	f.StringVar(&source.File, "orders", "", "CSV file of orders: order_id,total_amount,currency")
-	f.Float64Var(&source.Duplicates, "duplicates", 0.2, "share of all records that are duplicates, half of them the same record again, half republished")
+	f.Float64Var(&source.Duplicates, "duplicates", 0.2, "share of all records that are duplicates, half of them byte for byte, half encoded anew")
 	f.Float64Var(&source.Rate, "rate", 0, fmt.Sprintf("records per second (0: as fast as they go; an endless stream: %d)", ordersDefaultRate))
 	f.Uint64Var(&source.Seed, "seed", 0, "repeats the orders of an earlier run (default: another one each time)")
 }

@@ -20,6 +20,7 @@ const commandGrace = 15 * time.Second
 type postgresFlags struct {
 	durable  bool
 	dir      string
+	port     int
 	database string
 }
 
@@ -43,6 +44,7 @@ func postgresCommand(std streams) *cobra.Command {
 	c.Flags().SetInterspersed(false) // the command's own flags are the command's
 	c.Flags().BoolVar(&flags.durable, "durable", false, "flush every commit to disk, as in production")
 	c.Flags().StringVar(&flags.dir, "dir", "", "folder that keeps the data over several runs")
+	c.Flags().IntVar(&flags.port, "port", 0, "port on 127.0.0.1 (0: a free one)")
 	c.Flags().StringVar(&flags.database, "database", "billing", "the database to create and to connect to")
 	return c
 }
@@ -50,7 +52,7 @@ func postgresCommand(std streams) *cobra.Command {
 func servePostgres(ctx context.Context, std streams, flags postgresFlags, command []string) (err error) {
 	ctx, cancel := untilEnded(ctx)
 	defer cancel()
-	server, err := postgres.Start(ctx, postgres.Options{Durable: flags.durable, Dir: flags.dir})
+	server, err := postgres.Start(ctx, postgres.Options{Durable: flags.durable, Dir: flags.dir, Port: flags.port})
 	if err != nil {
 		return err
 	}

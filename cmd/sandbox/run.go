@@ -62,7 +62,7 @@ func (r *runFlags) declare(c *cobra.Command) {
 	f, o := c.Flags(), &r.options
 	f.BoolVar(&r.once, "once", false, "a finite run: exits 0 when the table is clean, 1 when it is not")
 	f.BoolVar(&r.asJSON, "json", false, "the table as JSON on standard output, progress on standard error")
-	f.StringVar(&o.Kafka, "kafka", run.KafkaEmbedded, "the broker: embedded, or apache (needs Java 17 and the jars of `make kafka-jars`)")
+	f.StringVar(&o.Kafka, "kafka", run.KafkaEmbedded, "the broker: embedded, or apache (needs Java 17 and the jars of 'make kafka-jars')")
 	f.StringVar(&o.Brokers, "brokers", "", "take an existing Kafka instead, at these bootstrap servers")
 	f.StringVar(&o.DatabaseURL, "database-url", "", "take an existing PostgreSQL database instead; it must be empty")
 	f.StringVar(&o.Topic, "topic", "orders.confirmed", "the topic; it must be new or empty")
@@ -115,8 +115,9 @@ func (r *runFlags) complete(cmd *cobra.Command) (err error) {
 }
 
 func (r *runFlags) run(cmd *cobra.Command, std streams) error {
-	ctx, cancel := untilEnded(cmd.Context())
+	ctx, broken, cancel := untilBrokenOff(cmd.Context())
 	defer cancel()
+	r.options.BreakOff = broken.Done()
 	out := std.out
 	if r.asJSON {
 		out = std.err
@@ -132,10 +133,19 @@ func (r *runFlags) run(cmd *cobra.Command, std streams) error {
 			return err
 		}
 	} else {
-		report.WriteTable(std.out)
+		report.WriteTable(std.out, width(std.out))
 	}
 	if !report.Clean {
 		return exitError{exitFail}
 	}
 	return nil
+}
+
+// width is the number of columns of a terminal; 0: not bounded.
+func width(out *os.File) int {
+	columns, _, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }

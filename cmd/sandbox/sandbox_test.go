@@ -10,12 +10,15 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/sandbox/process"
 )
 
 // patience is for what takes moments on a quiet machine.
@@ -117,6 +120,11 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		stdout, _, code := output(t, name, "--help")
 		require.Equal(t, exitOK, code)
 		require.Contains(t, stdout, "Examples:")
+		// Words in backquotes in a flag's help would be taken for the name of its value.
+		_, flags, _ := strings.Cut(stdout, "Flags:\n")
+		for line := range strings.Lines(flags) {
+			require.Regexp(t, `^ +(-\w, )?--[a-z-]+( [a-zA-Z0-9]+)?   `, line)
+		}
 	}
 }
 
@@ -135,6 +143,90 @@ func TestPostgresRunsUntilItIsEnded(t *testing.T) {
 	cmd, url := part(t, "postgres")
 	require.True(t, strings.HasPrefix(url, "postgres://"), url)
 	end(t, cmd)
+}
+
+func TestPostgresListensWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	ports, err := process.FreePorts(1)
+	require.NoError(t, err)
+	port := strconv.Itoa(ports[0])
+	cmd, url := part(t, "postgres", "--port", port)
+	require.Contains(t, url, "127.0.0.1:"+port+"/")
+	_, stderr, code := output(t, "postgres", "--port", port)
+	require.Equal(t, exitFail, code)
+	require.Contains(t, stderr, "port "+port)
+	end(t, cmd)
+}
+
+func TestTheSecondWishToEndBreaksARunOff(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	billing := filepath.Join(t.TempDir(), "billing") // one that is never ready
+	require.NoError(t, os.WriteFile(billing, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700))
+	cmd := sandbox(t, "run", "--billing", billing)
+	cmd.Env = append(cmd.Env, "TMPDIR="+folder)
+	require.NoError(t, os.Chmod(filepath.Dir(folder), 0o711)) // the database's user passes through
+	require.NoError(t, os.Chmod(folder, 0o711))
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	said := func(what string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), what) {
+				return
+			}
+		}
+		require.Fail(t, "it never said "+what, stderr.String())
+	}
+	said("provider")
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	said("once more to break off")
+	// The first of them comes too soon, and counts as the echo of the one before.
+	tick := time.NewTicker(againAfter / 4)
+	defer tick.Stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		ended <- cmd.Wait()
+	}()
+	for running := true; running; {
+		select {
+		case <-tick.C:
+			_ = cmd.Process.Signal(os.Interrupt)
+		case err := <-ended:
+			require.Error(t, err)
+			running = false
+		}
+	}
+	require.Equal(t, exitFail, cmd.ProcessState.ExitCode(), stderr.String())
+	require.Equal(t, "sandbox: broken off: nothing was judged\n", stderr.String())
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestARunThatCannotStartForWantOfJarsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	cmd := sandbox(t, "run", "--kafka", "apache", "--billing", "/bin/true")
+	cmd.Dir = t.TempDir() // no repository with jars above it
+	cmd.Env = append(cmd.Env, "TMPDIR="+folder)
+	said, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "run `make kafka-jars` (it installs Java and Maven where it can)")
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestTheVersionIsPrinted(t *testing.T) {
+	t.Parallel()
+	stdout, _, code := output(t, "version")
+	require.Equal(t, exitOK, code)
+	require.Equal(t, "unknown\n", stdout)
 }
 
 func TestOrdersGoToTheBrokerWithTheirSums(t *testing.T) {

@@ -27,11 +27,10 @@ const (
 
 var (
 	// ErrNoJava is returned by Start where no Java of version 17 or newer is found.
-	ErrNoJava = errors.New("no Java 17 or newer for the Apache Kafka broker: install it " +
-		"(Debian: apt-get install openjdk-17-jre-headless maven; Homebrew: brew install openjdk@17 maven)")
+	ErrNoJava = errors.New("no Java 17 or newer for the Apache Kafka broker: run `make kafka-jars` (it installs Java and Maven where it can), " +
+		"or install it (Debian: apt-get install openjdk-17-jre-headless; Homebrew: brew install openjdk@17)")
 	// ErrNoJars is returned by Start where the broker's jars are not there.
-	ErrNoJars = errors.New("no jars of the Apache Kafka broker: run `make kafka-jars`, which needs Maven " +
-		"(Debian: apt-get install openjdk-17-jre-headless maven; Homebrew: brew install openjdk@17 maven)")
+	ErrNoJars = errors.New("no jars of the Apache Kafka broker: run `make kafka-jars` (it installs Java and Maven where it can)")
 	// ErrMixedJars is returned by Start where the folder holds more than one version of the broker.
 	ErrMixedJars = errors.New("jars of several Apache Kafka versions in one folder: remove it and run `make kafka-jars`")
 )

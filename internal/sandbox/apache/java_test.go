@@ -46,7 +46,7 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 		{"a java that is too old", `java version "1.8.0_392"`, nil, apache.ErrNoJava, "older than 17"},
 		{"a java that only asks to be installed", `Unable to locate a Java Runtime.`, nil, apache.ErrNoJava, "unknown version"},
 		{"no jars", java17, nil, apache.ErrNoJars, "make kafka-jars"},
-		{"jars without the broker", java17, []string{"kafka-clients-4.4.0.jar"}, apache.ErrNoJars, "brew install openjdk@17 maven"},
+		{"jars without the broker", java17, []string{"kafka-clients-4.4.0.jar"}, apache.ErrNoJars, "it installs Java and Maven where it can"},
 		{"jars of two brokers", java17, []string{"kafka_2.13-4.3.1.jar", "kafka_2.13-4.4.0.jar"}, apache.ErrMixedJars, "remove it"},
 	}
 

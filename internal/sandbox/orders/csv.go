@@ -54,7 +54,7 @@ func readCSV(file io.Reader) ([]order, error) {
 
 	header[0] = strings.TrimPrefix(header[0], byteOrderMark)
 	if !slices.Equal(header, csvHeader) {
-		return nil, fmt.Errorf("line 1: columns %q instead of %q", header, csvHeader)
+		return nil, headerError(header)
 	}
 
 	var list []order
@@ -95,6 +95,15 @@ func readCSV(file io.Reader) ([]order, error) {
 	}
 
 	return list, nil
+}
+
+// headerError says what is wrong with a first line: an order is none.
+func headerError(line []string) error {
+	if _, err := strconv.ParseInt(line[0], 10, 64); err == nil {
+		return fmt.Errorf("line 1: the header line %s is missing", strings.Join(csvHeader, ","))
+	}
+
+	return fmt.Errorf("line 1: columns %q instead of %q", line, csvHeader)
 }
 
 func parseOrder(fields []string) (order, error) {

@@ -74,6 +74,7 @@ func TestABadFileIsRefusedByLine(t *testing.T) {
 		"no orders":                    {header, "no orders"},
 		"other columns":                {"id,amount,currency\n1,1,EUR\n", "line 1: columns"},
 		"another number of columns":    {"order_id,total_amount\n1,1\n", "line 1: columns"},
+		"no header line":               {"1,1.00,EUR\n2,1.00,EUR\n", "the header line order_id,total_amount,currency is missing"},
 		"a row too short":              {header + "1,1.00,EUR\n2,1.00\n", "line 3"},
 		"an order id that is none":     {header + "1,1.00,EUR\nx,1.00,EUR\n", `line 3: order_id "x"`},
 		"an order id of zero":          {header + "0,1.00,EUR\n", `line 2: order_id "0"`},

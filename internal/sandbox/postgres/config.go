@@ -13,6 +13,8 @@ type Options struct {
 	Dir string
 	// Bin is the folder of initdb and postgres; empty: it is searched for.
 	Bin string
+	// Port on 127.0.0.1; 0: a free one.
+	Port int
 	// Durable flushes every commit to disk, as a production server does. Otherwise the data survives the death of the server, not of the machine.
 	Durable bool
 	// Params are further settings of postgresql.conf; they win over the package's own.

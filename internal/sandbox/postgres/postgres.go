@@ -165,8 +165,17 @@ func (s *Server) spec(program string, args ...string) process.Spec {
 	}
 }
 
-// startOnFreePort starts the server, on another port when one is taken between choice and use.
+// startOnFreePort starts the server on the port that is asked for, or else on a free one: on another when one is taken between choice and use.
 func (s *Server) startOnFreePort(ctx context.Context) error {
+	if s.port = s.options.Port; s.port != 0 {
+		// Checked before the start, as a server there may answer in this one's place.
+		if err := process.CheckPort(s.port); err != nil {
+			return err
+		}
+
+		return s.launchPatiently(ctx)
+	}
+
 	var err error
 
 	for range portTries {

@@ -13,9 +13,9 @@ const (
 	// barPause and linePause are the pauses between two signs of life, on a terminal and elsewhere.
 	barPause  = 200 * time.Millisecond
 	linePause = 2 * time.Second
-	barWidth  = 12
+	barWidth  = 8
 	// textWidth leaves the bar its place on a terminal of 80 columns: a line that wraps could not be redrawn.
-	textWidth = 60
+	textWidth = 64
 )
 
 // Console is where a run tells how it goes: a bar on a terminal, plain lines elsewhere.
@@ -63,7 +63,9 @@ func (c *Console) show(done, most int64, text string) {
 		}
 		c.bar = progressbar.NewOptions64(most, progressbar.OptionSetWriter(c.out), progressbar.OptionSetWidth(barWidth),
 			progressbar.OptionThrottle(barPause/2), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionClearOnFinish())
+			progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionClearOnFinish(),
+			// A bar without an end would else redraw itself at all times, from a goroutine that outlives done.
+			progressbar.OptionSetSpinnerChangeInterval(0))
 	}
 	c.bar.Describe(text[:min(len(text), textWidth)])
 	_ = c.bar.Set64(done)

@@ -38,7 +38,7 @@ func (j *judge) provider() {
 			short++
 		}
 	}
-	j.line("attempts below POSTs", short, short == 0, "charge.attempts counts every request that may have been sent")
+	j.line("attempts not counted", short, short == 0, "charge.attempts covers every request")
 }
 
 // repeated: a request is repeated only where a kill left its charge unfinished.
@@ -62,7 +62,7 @@ func (j *judge) repeated() {
 		return
 	}
 	j.line("repeated POSTs", r.RepeatedPosts, r.UnexplainedPosts == 0 && r.RepeatedPosts <= int64(inFlight),
-		"%s not explained by a kill; %s unfinished right after the kills", number(r.UnexplainedPosts), number(int64(inFlight)))
+		"%s not due to a kill; %s unfinished after the kills", number(r.UnexplainedPosts), number(int64(inFlight)))
 }
 
 // excess counts what happened more than once, beyond the first time.
@@ -116,7 +116,7 @@ func (j *judge) conduct() {
 	if f.Setup.Kills > 0 {
 		j.line("kills", int64(len(f.Kills)), len(f.Kills) == f.Setup.Kills, "of %d asked for", f.Setup.Kills)
 	}
-	j.line("ended in order", int64(f.Setup.Instances-len(f.Disorder)), len(f.Disorder) == 0, "of %d instances%s",
+	j.line("ended cleanly", int64(f.Setup.Instances-len(f.Disorder)), len(f.Disorder) == 0, "of %d instances%s",
 		f.Setup.Instances, strings.Join(append([]string{""}, f.Disorder...), "; "))
 }
 

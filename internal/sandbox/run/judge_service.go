@@ -17,7 +17,7 @@ func (j *judge) arrivals() {
 		"%s in the topic, %s in processed_event", number(events), number(f.Book.Processed))
 	sent := f.Sent.Records - f.Sent.Unique
 	j.line("duplicates sent", sent, sent == f.Sent.Same+f.Sent.Republished,
-		"%s the same record again, %s republished", number(f.Sent.Same), number(f.Sent.Republished))
+		"%s byte for byte, %s encoded anew", number(f.Sent.Same), number(f.Sent.Republished))
 	c := f.Book.Counters
 	r.Duplicates = DuplicateFacts{
 		Sent: sent, SentSame: f.Sent.Same, SentRepublished: f.Sent.Republished,
@@ -25,13 +25,13 @@ func (j *judge) arrivals() {
 	}
 	if j.quiet {
 		j.line("duplicates seen", c.Duplicates(), c.Redelivered == 0 && c.Republished == sent && c.Conflicting == 0,
-			"%s redelivered, %s republished, %s conflicting: what was sent",
+			"%s redelivered, %s republished, %s conflicting: as sent",
 			number(c.Redelivered), number(c.Republished), number(c.Conflicting))
 		return
 	}
 	// What Kafka delivers again after a kill or a rebalance is counted on top.
 	j.line("duplicates seen", c.Duplicates(), c.Duplicates() >= sent && c.Conflicting == 0,
-		"%s redelivered, %s republished, %s conflicting: at least what was sent",
+		"%s redelivered, %s republished, %s conflicting: as sent or more",
 		number(c.Redelivered), number(c.Republished), number(c.Conflicting))
 }
 
@@ -41,7 +41,7 @@ func (j *judge) outcomes() {
 	r.Captured, r.Declined = j.statuses["captured"], j.statuses["declined"]
 	r.DuplicateOrder, r.Discarded = j.statuses["duplicate_order"], j.statuses["discarded"]
 	wrong, example := j.disagreements()
-	j.line("charged", r.Captured, wrong == 0, "each with its order and amount at the provider, and none there that is not here%s", example)
+	j.line("charged", r.Captured, wrong == 0, "the same orders and amounts at the provider%s", example)
 	if r.Declined > 0 || j.f.Setup.Faulty {
 		j.line("declined", r.Declined, r.Declined == f.Ledger.Declined, "the provider declined %s", number(f.Ledger.Declined))
 	}
@@ -61,7 +61,7 @@ func (j *judge) outcomes() {
 	var invented int64
 	r.Lost, invented = j.lost()
 	j.line("lost", r.Lost, r.Lost == 0 && invented == 0,
-		"events of the topic without a final charge or a dead letter; %s charges of no event", number(invented))
+		"events without an end; %s charges of no event", number(invented))
 	r.Lag = f.Lag
 	j.line("lag", r.Lag, r.Lag == 0, "records of the topic below no committed offset")
 }

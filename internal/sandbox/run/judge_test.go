@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -160,14 +162,14 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 		"a key charged twice":     {func(f *Facts) { f.Ledger.CapturesPerKey = map[int]int64{1: 3, 2: 1} }, []string{"double charges"}},
 		"an order charged twice":  {func(f *Facts) { f.Ledger.CapturesPerOrder = map[int]int64{1: 2, 2: 1} }, []string{"double charges"}},
 		"double charges":          {func(f *Facts) { f.Ledger.DoubleCharges = 1 }, []string{"double charges"}},
-		"an attempt not counted":  {func(f *Facts) { edit(f, 3, func(c *Charge) { c.Attempts = 0 }) }, []string{"attempts below POSTs"}},
+		"an attempt not counted":  {func(f *Facts) { edit(f, 3, func(c *Charge) { c.Attempts = 0 }) }, []string{"attempts not counted"}},
 		"a cent more in the book": {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(1051, 100) }) }, []string{"charged", "captured EUR", "currencies"}},
 		"a tenth of a cent":       {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(10501, 1000) }) }, []string{"charged", "captured EUR", "currencies"}},
 		"a cent less there":       {func(f *Facts) { f.Ledger.CapturedMinor["EUR"] = "3074" }, []string{"captured EUR"}},
 		"a currency only there":   {func(f *Facts) { f.Ledger.CapturedMinor["KWD"] = "1" }, []string{"captured KWD"}},
 		"another total ordered":   {func(f *Facts) { f.Sent.Totals["JPY"] = big.NewInt(101) }, []string{"currencies"}},
 		"a kill too few":          {func(f *Facts) { f.Setup.Kills = 1 }, []string{"kills"}},
-		"a disorderly end":        {func(f *Facts) { f.Disorder = []string{"exit status 1"} }, []string{"ended in order"}},
+		"a disorderly end":        {func(f *Facts) { f.Disorder = []string{"exit status 1"} }, []string{"ended cleanly"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,13 +235,28 @@ func TestTheTableShowsEveryLineAndTheOutcome(t *testing.T) {
 	f.Lag = 12345
 	r := Judge(f)
 	var text bytes.Buffer
-	r.WriteTable(&text)
+	r.WriteTable(&text, 0)
 	for _, line := range r.Lines {
 		require.Contains(t, text.String(), line.Name)
 	}
 	require.Regexp(t, `lag +│ +12,345 │ ✗ │`, text.String())
 	require.Contains(t, text.String(), "NOT CLEAN: 1 of ")
 	require.Contains(t, r.Summary(), "NOT CLEAN")
+}
+
+func TestATableTooWideForTheTerminalTellsWhatFailedBelow(t *testing.T) {
+	t.Parallel()
+	f := cleanFacts()
+	f.Lag = 12345
+	r := Judge(f)
+	var out bytes.Buffer
+	r.WriteTable(&out, 80)
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 80+1)
+	}
+	require.Regexp(t, `lag +│ +12,345 │ ✗ │\n`, out.String())
+	require.Contains(t, out.String(), "✗ lag: records of the topic below no committed offset\n")
+	require.NotContains(t, out.String(), "say what the tables say")
 }
 
 func TestTheReportAsJSONHasTheFiguresByName(t *testing.T) {

@@ -45,6 +45,8 @@ type Options struct {
 
 	// Timeout bounds the work, from the first part started to the last order finished; 0: not bounded.
 	Timeout time.Duration
+	// BreakOff, when it is closed, ends a run at once and unjudged; nil: never.
+	BreakOff <-chan struct{}
 	// Keep keeps the run's folder: logs and data.
 	Keep bool
 	// Env are further NAME=value for billing; they win over the run's own.

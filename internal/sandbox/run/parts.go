@@ -38,13 +38,13 @@ type parts struct {
 	stops    []func(context.Context) error
 }
 
-// startParts starts broker, database and provider. On an error none is left. A part
+// startParts starts broker, database and provider. On an error none runs, and what is returned is their folder. A part
 // that ends by itself later on fails the run.
 func startParts(ctx context.Context, o *Options, fail context.CancelCauseFunc, say func(string, ...any)) (*parts, error) {
 	p := &parts{options: o, fail: fail}
 	for _, start := range []func(context.Context) error{p.makeFolder, p.startBroker, p.startDatabase, p.startProvider} {
 		if err := start(ctx); err != nil {
-			return nil, errors.Join(err, p.stop(ctx))
+			return p, errors.Join(err, p.stop(ctx))
 		}
 	}
 	say("run folder  %s", p.dir)

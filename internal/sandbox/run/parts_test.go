@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -239,6 +240,28 @@ func TestTheConsoleTellsTheSameOnATerminalAndElsewhere(t *testing.T) {
 		require.Contains(t, out.String(), "half of it")
 		require.Contains(t, out.String(), "a line of 4 words\n")
 	}
+}
+
+// Else it would redraw itself into the lines that follow.
+func TestABarWithoutAnEndMovesOnlyWhenItIsShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		c := NewConsole(&out, true)
+		c.show(1, 0, "one")
+		time.Sleep(barPause)
+		c.show(2, 0, "two")
+		synctest.Wait()
+		require.Contains(t, out.String(), "two")
+		shown := out.Len()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, shown, out.Len())
+		c.done()
+		shown = out.Len()
+		time.Sleep(time.Second)
+		require.Equal(t, shown, out.Len())
+	})
 }
 
 func TestPartsEndInReverseAndAllOfThem(t *testing.T) {

@@ -47,7 +47,7 @@ func (p *progress) show() {
 	if l.Declined > 0 {
 		fmt.Fprintf(&b, ", %s declined", number(l.Declined))
 	}
-	fmt.Fprintf(&b, ", %s repeated, %s twice", number(l.RepeatedPosts), number(l.DoubleCharges))
+	fmt.Fprintf(&b, ", %s repeated, %s charged twice", number(l.RepeatedPosts), number(l.DoubleCharges))
 	if n := p.kills.Load(); n > 0 {
 		fmt.Fprintf(&b, ", %d kills", n)
 	}

@@ -3,10 +3,7 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +18,12 @@ const (
 
 // errInterrupted is the cause of a run's end when it was told to end before everything was sent.
 var errInterrupted = errors.New("interrupted")
+
+// ErrBrokenOff is returned by Run when Options.BreakOff was closed.
+var ErrBrokenOff = errors.New("broken off: nothing was judged")
+
+// errUnclean stands for the findings of a report.
+var errUnclean = errors.New("not clean")
 
 // errTimeout is the cause when Options.Timeout has passed.
 var errTimeout = errors.New("the time of --timeout is over")
@@ -38,9 +41,11 @@ func Run(interrupt context.Context, o Options, console *Console) (report Report,
 	defer fail(nil)
 	r := &runner{options: &o, producer: producer, console: console, fail: fail, stop: make(chan struct{}), began: time.Now()}
 	defer context.AfterFunc(interrupt, r.interrupted)()
+	go r.awaitBreakOff(ctx)
 	r.parts, err = startParts(ctx, &o, fail, console.Say)
 	if err != nil {
-		return Report{}, errors.Join(because(ctx, err), r.tidy(true))
+		err = because(ctx, err)
+		return Report{}, errors.Join(err, r.tidy(err))
 	}
 	facts, err := r.work(ctx)
 	if err == nil {
@@ -50,7 +55,19 @@ func Run(interrupt context.Context, o Options, console *Console) (report Report,
 		}
 	}
 	err = errors.Join(err, r.parts.stop(ctx))
-	return report, errors.Join(err, r.tidy(err != nil || !report.Clean))
+	if err == nil && !report.Clean {
+		return report, r.tidy(errUnclean)
+	}
+	return report, errors.Join(err, r.tidy(err))
+}
+
+// awaitBreakOff ends the work when the run is broken off. It ends with ctx.
+func (r *runner) awaitBreakOff(ctx context.Context) {
+	select {
+	case <-r.options.BreakOff:
+		r.fail(ErrBrokenOff)
+	case <-ctx.Done():
+	}
 }
 
 // because prefers the reason that the work was ended for over what its end looked like.
@@ -212,24 +229,4 @@ func (r *runner) collect(ctx context.Context) (f Facts, err error) {
 	f.Ledger = r.parts.provider.Ledger()
 	f.Charges, f.Strange = ledgerCharges(r.parts.provider.Provider)
 	return f, nil
-}
-
-// tidy removes the run folder, unless it is to be kept or may explain what went wrong.
-func (r *runner) tidy(wrong bool) error {
-	switch {
-	case r.parts == nil || r.parts.dir == "":
-		return nil
-	case r.options.Keep:
-		r.console.Say("kept: %s", r.parts.dir)
-		return nil
-	case !wrong:
-		return os.RemoveAll(r.parts.dir)
-	}
-	// Under another name, or the next run would sweep it away.
-	failed := filepath.Join(filepath.Dir(r.parts.dir), "billing-sandbox-failed-"+filepath.Base(r.parts.dir))
-	if err := os.Rename(r.parts.dir, failed); err != nil {
-		return fmt.Errorf("keep the run folder: %w", err)
-	}
-	r.console.Say("logs of what went wrong: %s", failed)
-	return nil
 }

@@ -4,23 +4,41 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// WriteTable writes the closing table for people.
-func (r *Report) WriteTable(w io.Writer) {
+// WriteTable writes the closing table for people. Where it is wider than width columns (0: not bounded)
+// it goes without what the figures were held against; that of a failed check follows below.
+func (r *Report) WriteTable(w io.Writer, width int) {
+	whole := r.table(false)
+	first, _, _ := strings.Cut(whole, "\n")
+	if width == 0 || text.StringWidth(first) <= width {
+		fmt.Fprintln(w, whole)
+	} else {
+		fmt.Fprintf(w, "%s\nwhat the figures were held against: on a terminal of %d columns, and with --json\n", r.table(true), text.StringWidth(first))
+		for _, line := range r.Lines {
+			if line.Verdict == Failed {
+				fmt.Fprintf(w, "%s %s: %s\n", mark(line.Verdict), line.Name, line.Note)
+			}
+		}
+	}
+	fmt.Fprintln(w, r.Summary())
+}
+
+func (r *Report) table(narrow bool) string {
 	t := table.NewWriter()
-	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"", "figure", "", "held against"})
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}})
+	t.SetColumnConfigs([]table.ColumnConfig{
+		{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}, {Number: 4, Hidden: narrow},
+	})
 	for _, line := range r.Lines {
 		t.AppendRow(table.Row{line.Name, line.Value, mark(line.Verdict), line.Note})
 	}
-	t.Render()
-	fmt.Fprintln(w, r.Summary())
+	return t.Render()
 }
 
 // Summary is the outcome in one sentence.
