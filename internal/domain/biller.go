@@ -357,8 +357,7 @@ func (b *Biller) report(ctx context.Context, r *ruling) {
 	for _, id := range r.unexpected {
 		b.log.ErrorContext(ctx, "unexpected_capture: money was taken for an event that is final otherwise", "event_id", id)
 	}
-	for i := range r.letters {
-		l := &r.letters[i]
+	for _, l := range r.news {
 		b.log.WarnContext(ctx, "dead letter", "reason", l.Reason, "detail", l.Detail, "event_id", l.EventID, "record", l.Record.String())
 	}
 	if r.stale > 0 {

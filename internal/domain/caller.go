@@ -60,8 +60,11 @@ func (c *caller) call(stop, ctx context.Context, pass Pass, request ChargeReques
 	}
 	answer = c.provider.Charge(ctx, request)
 	if c.gate.observe(answer) {
-		closed, reason, _ := c.gate.Closed()
-		c.log.ErrorContext(ctx, "intake changed: the provider refuses us, or no longer does", "paused", closed, "reason", reason)
+		if closed, reason, _ := c.gate.Closed(); closed {
+			c.log.ErrorContext(ctx, "intake is paused: the provider refuses us", "reason", reason)
+		} else {
+			c.log.InfoContext(ctx, "intake goes on: the provider answers again")
+		}
 	}
 	return answer
 }

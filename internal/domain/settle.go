@@ -28,6 +28,7 @@ type ruling struct {
 	stats   Stats
 	letters []Letter
 	resolve []uuid.UUID
+	news    []*Letter // those of the letters that say something new, once written
 	// stale counts answers that came after their lease had gone to somebody else.
 	stale int
 	// unexpected are the events whose money was taken although they, or their
@@ -266,9 +267,11 @@ func (r *ruling) repeated(fresh map[Coordinates]bool) Stats {
 	for i := range r.letters {
 		l := &r.letters[i]
 		if l.Reopens {
+			r.news = append(r.news, l)
 			continue
 		}
 		if fresh[l.Record.Coordinates] {
+			r.news = append(r.news, l)
 			fresh[l.Record.Coordinates] = false // a second copy in this batch is a repetition
 			continue
 		}

@@ -29,8 +29,9 @@ type Worker struct {
 // NewWorker returns a worker that shares the biller's bounds.
 func NewWorker(b *Biller) *Worker { return &Worker{Biller: b} }
 
-// LastTurn is when the worker last looked for due intents, or was last seen
-// waiting for a free place; zero before the first turn.
+// LastTurn is when the worker last looked for due intents and got an answer;
+// zero before the first turn. It stands still while the store fails, and while
+// every place is taken by a call.
 func (w *Worker) LastTurn() time.Time {
 	nanos := w.lastTurn.Load()
 	if nanos == 0 {
@@ -75,7 +76,6 @@ func (w *Worker) Run(ctx context.Context) {
 // takeAll takes intents until none is due, and says how long to rest then.
 func (w *Worker) takeAll(ctx context.Context, slots, more chan struct{}, jobs *sync.WaitGroup) (rest time.Duration) {
 	for {
-		w.lastTurn.Store(w.clock.Now().UnixNano())
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -110,6 +110,9 @@ func (w *Worker) next(ctx context.Context) (*job, time.Duration) {
 		}
 	}
 	j, found, err := w.take(ctx, pass)
+	if err == nil {
+		w.lastTurn.Store(w.clock.Now().UnixNano())
+	}
 	switch {
 	case err != nil:
 		w.log.ErrorContext(ctx, "retry worker", "error", err)
