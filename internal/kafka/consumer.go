@@ -184,7 +184,14 @@ func (c *Consumer) finish(lanes []*lane) error {
 	if left > 0 {
 		err = fmt.Errorf("kafka: %d batches did not end within %s", left, c.cfg.DrainTimeout+cancelGrace)
 	}
-	return errors.Join(err, c.release(lanes, finalCommits))
+	refused := c.release(lanes, finalCommits)
+	if isCode(refused, confluent.ErrAssignmentLost) {
+		// The group has given our partitions away meanwhile, as it may: what is not
+		// committed comes to their next owner once more, as duplicates.
+		c.logger.Warn("left without a commit: the assignment was lost", "error", refused)
+		refused = nil
+	}
+	return errors.Join(err, refused)
 }
 
 // abandon ends the lanes after a fatal error: what is in flight may record its
