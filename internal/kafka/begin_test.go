@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,7 +45,7 @@ func TestWhenALaneBeginsABatch(t *testing.T) {
 			crew := setupCrew(t, 1)
 			l := newLane(t.Context(), crew.crew, 0, nil)
 			l.own = c.own
-			l.own.linger, l.own.retry = stoppedTimer(), stoppedTimer()
+			l.prepare()
 			if c.busy {
 				crew.slots <- struct{}{}
 			}
@@ -80,4 +81,29 @@ func TestALaneThatWasStoppedTakesNothingNewThoughItWasAdmitted(t *testing.T) {
 	l.launch(brought)
 	require.Zero(t, l.own.flying)
 	require.Empty(t, crew.slots)
+}
+
+func TestALaneThatStopsGivesBackASlotItHasNoUseForAnyMore(t *testing.T) {
+	t.Parallel()
+	crew := setupCrew(t, 1)
+	l := newLane(t.Context(), crew.crew, 0, nil)
+	l.push(at(0, 1))
+	l.feed()
+	l.seekLast()
+	require.True(t, l.launchLast(<-l.admitted, false))
+	require.Zero(t, l.own.flying)
+	require.Empty(t, crew.slots)
+}
+
+func TestPausesGrowUntilABatchSucceeds(t *testing.T) {
+	t.Parallel()
+	l := newLane(t.Context(), setupCrew(t, 1).crew, 0, nil)
+	l.prepare()
+	for range 20 {
+		l.setBack(1, errors.New("no database"))
+	}
+	require.Greater(t, l.own.pauses.NextBackOff(), lastRetry/3)
+	l.recovered()
+	require.Less(t, l.own.pauses.NextBackOff(), 2*firstRetry)
+	require.Zero(t, l.status().Failures)
 }

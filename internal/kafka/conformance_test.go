@@ -337,10 +337,13 @@ func TestABatchThatDoesNotEndIsReportedAndNotCommitted(t *testing.T) {
 		return nil
 	})
 	cfg := b.config()
-	cfg.DrainTimeout, cfg.MaxTransactions = 50*time.Millisecond, 1
+	cfg.DrainTimeout, cfg.BatchMax = 50*time.Millisecond, 2
 	r := start(t, cfg, book)
+	status := r.await(t, "everything is in flight", func(s kafka.Status) bool {
+		return len(s.Partitions) == 1 && s.Partitions[0].InFlight == 5
+	})
 	ctx := <-began
-	require.ErrorContains(t, r.stop(t), "1 batches did not end within")
+	require.ErrorContains(t, r.stop(t), fmt.Sprintf("%d batches did not end within", status.Partitions[0].Batches))
 	require.ErrorIs(t, ctx.Err(), context.Canceled, "it was told to give up")
 	require.Equal(t, 1, r.Status().Leaving)
 	require.Empty(t, b.committed(t))

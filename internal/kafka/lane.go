@@ -187,9 +187,7 @@ func (l *lane) run() {
 		}
 	}
 	own := &l.own
-	own.pauses = backoff.NewExponentialBackOff()
-	own.pauses.InitialInterval, own.pauses.MaxInterval, own.pauses.Multiplier = firstRetry, lastRetry, 2
-	own.linger, own.retry = stoppedTimer(), stoppedTimer()
+	l.prepare()
 	defer own.linger.Stop()
 	defer own.retry.Stop()
 	for l.intake.Err() == nil {
@@ -201,6 +199,14 @@ func (l *lane) run() {
 		l.launch(<-l.admitted)
 	}
 	l.windUp()
+}
+
+// prepare makes the timers of a lane, none of which runs yet.
+func (l *lane) prepare() {
+	own := &l.own
+	own.pauses = backoff.NewExponentialBackOff()
+	own.pauses.InitialInterval, own.pauses.MaxInterval, own.pauses.Multiplier = firstRetry, lastRetry, 2
+	own.linger, own.retry = stoppedTimer(), stoppedTimer()
 }
 
 // await takes the next thing that happens to the lane.

@@ -282,6 +282,11 @@ func TestLaneWithSeveralBatchesInFlight(t *testing.T) {
 				first.end(nil)
 				l.biller.admit <- errors.New("intake is not to be had")
 			},
+			"has failed": func(l *laneBundle, first *handed) {
+				first.end(errors.New("deadlock"))
+				l.await(t, "pausing", func(s PartitionStatus) bool { return s.State == Retrying })
+				l.stop()
+			},
 			"fails": func(l *laneBundle, first *handed) {
 				l.stop()
 				first.end(errors.New("deadlock"))
@@ -310,6 +315,22 @@ func TestLaneWithSeveralBatchesInFlight(t *testing.T) {
 				require.Empty(t, crew.flights.owners)
 			})
 		}
+	})
+	t.Run("a cancelled lane waits for no other lane", func(t *testing.T) {
+		t.Parallel()
+		crew := setupCrew(t, 8)
+		other, l := crew.lane(t, 1, nil), crew.lane(t, 0, nil)
+		other.push(orderAt(100, 1, 1))
+		crew.biller.next(t, 100)
+		l.push(orderAt(0, 1, 1))
+		l.push(orderAt(1, 2, 2))
+		crew.biller.next(t, 1).end(nil)
+		l.await(t, "one is durable behind a gap", func(s PartitionStatus) bool { return s.Queued == 1 })
+		l.stop()
+		crew.biller.none(t, "the event is in flight in the other lane")
+		require.False(t, l.ended())
+		l.cancel()
+		<-l.done
 	})
 	t.Run("a cancellation reaches all of them", func(t *testing.T) {
 		t.Parallel()

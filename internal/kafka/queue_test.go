@@ -102,6 +102,11 @@ func TestQueue(t *testing.T) {
 		require.Equal(t, []int64{3}, offsetsOf(takes(&q, 9, first).records))
 		q.release()
 		require.Equal(t, []int64{0, 1, 2}, offsetsOf(takes(&q, 9, anyone).records))
+
+		q.push(keyed(biller, orderAt(4, 5, 5)))
+		takes(&q, 9, func(*item) bool { return false })
+		q.push(keyed(biller, orderAt(5, 1, 1)))
+		require.Equal(t, []int64{5}, offsetsOf(takes(&q, 9, anyone).records), "what was released is in nobody's way")
 	})
 	t.Run("is cut behind the last record that others have not overtaken", func(t *testing.T) {
 		t.Parallel()
