@@ -12,9 +12,9 @@ import (
 const (
 	// leastInFlight is how far a provider that slows down can push us back.
 	leastInFlight = 16
-	// firstInFlight is where the limit starts: a slow provider needs hundreds at
-	// once, and a fast one never has that many.
-	firstInFlight = 512
+	// firstInFlight is where the limit starts, where MAX_IN_FLIGHT lets it: a slow
+	// provider needs many at once, and a fast one never has them.
+	firstInFlight = 1024
 	// limitWindow is how often the limit moves, at most.
 	limitWindow = 100 * time.Millisecond
 	// throttlePause is how long a place stays taken when the provider answers 429
