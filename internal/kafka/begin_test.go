@@ -107,3 +107,52 @@ func TestPausesGrowUntilABatchSucceeds(t *testing.T) {
 	require.Less(t, l.own.pauses.NextBackOff(), 2*firstRetry)
 	require.Zero(t, l.status().Failures)
 }
+
+func TestABatchThatBeginsEndsTheLinger(t *testing.T) {
+	t.Parallel()
+	crew := setupCrew(t, 2)
+	l := newLane(t.Context(), crew.crew, 0, nil)
+	l.prepare()
+	l.own.flying = 1
+	l.push(at(0, 1))
+	l.feed()
+	l.begin()
+	require.True(t, l.own.ticking)
+	l.push(at(1, 1))
+	l.feed()
+	l.begin()
+	l.launch(<-l.admitted)
+	require.Equal(t, 2, l.own.flying)
+	require.False(t, l.own.ticking, "the next few records have to start it anew")
+	(<-crew.biller.batches).end(nil)
+	l.land(<-l.landed)
+	l.stop()
+}
+
+func TestALaneWakesUpForWhatMayBeFedAndForNothingElse(t *testing.T) {
+	t.Parallel()
+	setup := func(t *testing.T, offsets ...int64) *lane {
+		t.Helper()
+		l := newLane(t.Context(), setupCrew(t, 1).crew, 0, nil)
+		l.prepare()
+		t.Cleanup(l.stop)
+		for _, offset := range offsets {
+			l.push(at(offset, 1))
+		}
+		l.feed()
+		<-l.arrived
+		l.hark(1)
+		return l
+	}
+	many := make([]int64, 20) // more than is fed at a time
+	for i := range many {
+		many[i] = int64(i)
+	}
+	require.Len(t, setup(t, many...).arrived, 1)
+	require.Empty(t, setup(t, 0, 1).arrived, "all is fed")
+	blocked := setup(t, 1, 0)
+	require.Empty(t, blocked.arrived, "the second one may not follow until the first one is durable")
+	blocked.own.queue.finish(takes(&blocked.own.queue, 1, anyone))
+	blocked.hark(1)
+	require.Len(t, blocked.arrived, 1)
+}

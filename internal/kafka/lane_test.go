@@ -282,11 +282,6 @@ func TestLaneWithSeveralBatchesInFlight(t *testing.T) {
 				first.end(nil)
 				l.biller.admit <- errors.New("intake is not to be had")
 			},
-			"has failed": func(l *laneBundle, first *handed) {
-				first.end(errors.New("deadlock"))
-				l.await(t, "pausing", func(s PartitionStatus) bool { return s.State == Retrying })
-				l.stop()
-			},
 			"fails": func(l *laneBundle, first *handed) {
 				l.stop()
 				first.end(errors.New("deadlock"))
@@ -315,6 +310,17 @@ func TestLaneWithSeveralBatchesInFlight(t *testing.T) {
 				require.Empty(t, crew.flights.owners)
 			})
 		}
+	})
+	t.Run("a failing lane that stops tries nothing again", func(t *testing.T) {
+		t.Parallel()
+		l, begun := setupFull(t, setupCrew(t, 8), 1, 2)
+		begun[0].end(errors.New("deadlock"))
+		l.await(t, "pausing", func(s PartitionStatus) bool { return s.State == Retrying })
+		l.stop()
+		l.biller.none(t, "it has failed")
+		begun[1].end(nil)
+		<-l.done
+		l.silent(t, "there is a gap")
 	})
 	t.Run("a cancelled lane waits for no other lane", func(t *testing.T) {
 		t.Parallel()
