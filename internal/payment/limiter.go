@@ -32,7 +32,7 @@ type Limiter struct {
 
 // NewLimiter returns a limiter of at most maxInFlight charges.
 func NewLimiter(maxInFlight int) *Limiter {
-	most := uint(max(maxInFlight, 1)) //nolint:gosec // positive
+	most := uint(max(maxInFlight, 1))
 	return &Limiter{adaptivelimiter.NewBuilder[any]().
 		WithLimits(min(leastInFlight, most), most, min(firstInFlight, most)).
 		WithMaxLimitFunc(func(int) float64 { return float64(most) }). // bursts come in whole batches
