@@ -59,10 +59,13 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	}
 	a.gate = domain.NewGate(a.clock)
 	policy := s.policy(owner())
-	policy.Limiter = payment.NewLimiter(s.Flow.MaxInFlight)
+	policy.Limiter, policy.Breaker = payment.NewLimiter(s.Flow.MaxInFlight), payment.NewBreaker()
 	biller := domain.NewBiller(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7},
 		a.store, client, a.gate, a.clock, a.log)
 	a.biller, a.worker = biller, domain.NewWorker(biller)
+	if err = showGate(a.telemetry.Meters(), a.gate); err != nil {
+		return nil, errors.Join(err, a.close(ctx))
+	}
 	if a.consumer, err = kafka.New(s.kafka(), biller, a.log, kafka.Telemetry{
 		Tracers: a.telemetry.Tracers(), Meters: a.telemetry.Meters(), Propagator: a.telemetry.Propagator(),
 	}, a.clock); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/billing/internal/admin"
+	"example.com/billing/internal/domain"
 )
 
 // workerSilence is after how long without a turn of the retry worker something
@@ -74,10 +75,14 @@ func (a *App) checkKafka(ctx context.Context) admin.Verdict {
 }
 
 func (a *App) checkProvider(context.Context) admin.Verdict {
-	if closed, reason, since := a.gate.Closed(); closed {
-		return admin.Verdict{Status: admin.StatusFail, Reason: "the provider refuses us, intake is paused: " + reason, Since: since}
+	switch s := a.gate.State(); s.Cause {
+	case domain.CauseRefused:
+		return admin.Verdict{Status: admin.StatusFail, Reason: "the provider refuses us, intake is paused: " + s.Reason, Since: s.Since}
+	case domain.CauseFailing:
+		return admin.Verdict{Status: admin.StatusFail, Reason: "the provider fails, intake is paused: " + s.Reason, Since: s.Since}
+	default:
+		return admin.Verdict{Status: admin.StatusOK, Since: s.Since}
 	}
-	return admin.Verdict{Status: admin.StatusOK}
 }
 
 func (a *App) checkWorker(context.Context) admin.Verdict {

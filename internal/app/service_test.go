@@ -229,6 +229,19 @@ func (s *service) get(path string, into any) int {
 	return resp.StatusCode
 }
 
+// scrape returns the metrics as Prometheus reads them.
+func (s *service) scrape() string {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.Addr+"/metrics", http.NoBody)
+	require.NoError(s.t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(s.t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(s.t, err)
+	return string(body)
+}
+
 // stats are the counters that the admin API shows.
 type stats struct {
 	Received   int64 `json:"received"`

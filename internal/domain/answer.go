@@ -87,6 +87,9 @@ type Answer struct {
 	RetryAfter time.Duration
 	// Posts is how many requests may have left this process.
 	Posts int
+	// Probe is set when the request was sent to try the provider out while intake
+	// was paused: without a definite answer it brings no charge nearer to its end.
+	Probe bool
 	// MaybeSent is set when any of the attempts was left without a definite
 	// answer, and by KeyConflict. It is never cleared by a later attempt.
 	MaybeSent bool
@@ -101,6 +104,8 @@ type ChargeRequest struct {
 	EventID uuid.UUID // the idempotency key
 	OrderID int64
 	Amount  Money
+	// Once asks for a single attempt, without quick ones after it; not part of the payload.
+	Once bool
 	// TraceParent and TraceState continue the producer's trace; not part of the payload.
 	TraceParent string
 	TraceState  string

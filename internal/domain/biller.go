@@ -36,7 +36,7 @@ func NewBiller(p Policy, d Decoder, book Book, provider Provider, gate *Gate, cl
 	}
 	return &Biller{
 		policy: p, decoder: d, book: book, clock: clock, log: log,
-		caller: &caller{provider: provider, gate: gate, limiter: limiter, log: log},
+		caller: &caller{provider: provider, gate: gate, limiter: limiter, breaker: p.Breaker, log: log},
 	}
 }
 

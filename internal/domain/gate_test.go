@@ -28,13 +28,16 @@ func (c *heldClock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// observe takes an answer to a call without a probe's pass.
+func observe(g *Gate, a Answer) bool { return g.observe(Pass{}, a, false) }
+
 var refused = Answer{Kind: Misconfigured, Status: 401, Detail: "401: wrong key"}
 
 func closedGate(t *testing.T) (*Gate, *heldClock) {
 	t.Helper()
 	clock := &heldClock{now: noon}
 	g := NewGate(clock)
-	require.True(t, g.observe(refused))
+	require.True(t, observe(g, refused))
 	return g, clock
 }
 
@@ -62,7 +65,7 @@ func TestOnlyARefusalOfUsClosesTheGate(t *testing.T) {
 	t.Parallel()
 	for kind := Unknown; kind <= Misconfigured; kind++ {
 		g := NewGate(&heldClock{now: noon})
-		require.Equal(t, kind == Misconfigured, g.observe(Answer{Kind: kind, Status: 400}), kind)
+		require.Equal(t, kind == Misconfigured, observe(g, Answer{Kind: kind, Status: 400}), kind)
 		closed, _, _ := g.Closed()
 		require.Equal(t, kind == Misconfigured, closed, kind)
 	}
@@ -72,7 +75,7 @@ func TestAClosedGateSaysWhyAndSinceWhen(t *testing.T) {
 	t.Parallel()
 	g, clock := closedGate(t)
 	clock.move(time.Minute)
-	require.False(t, g.observe(Answer{Kind: Misconfigured, Status: 404, Detail: "another"}), "it is closed already")
+	require.False(t, observe(g, Answer{Kind: Misconfigured, Status: 404, Detail: "another"}), "it is closed already")
 	closed, reason, since := g.Closed()
 	require.True(t, closed)
 	require.Equal(t, "401: wrong key", reason)
@@ -101,7 +104,7 @@ func TestAnyOtherAnswerOfTheProviderOpensTheGate(t *testing.T) {
 			t.Parallel()
 			g, clock := closedGate(t)
 			clock.move(time.Minute)
-			require.Equal(t, tc.opens, g.observe(tc.answer))
+			require.Equal(t, tc.opens, observe(g, tc.answer))
 			closed, _, since := g.Closed()
 			require.Equal(t, !tc.opens, closed)
 			require.Equal(t, tc.opens, since.Equal(noon.Add(time.Minute)))
@@ -134,7 +137,7 @@ func TestEveryoneWaitsAtAClosedGateAndGoesOnWhenItOpens(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, errs, "all others still do")
 
-		require.True(t, g.observe(Answer{Kind: Captured, Status: 200}))
+		require.True(t, observe(g, Answer{Kind: Captured, Status: 200}))
 		for range 8 {
 			require.NoError(t, <-errs)
 			require.Equal(t, Pass{}, <-passes)
@@ -160,7 +163,7 @@ func TestOneProbeASecondGoesOut(t *testing.T) {
 	require.True(t, take())
 	require.False(t, take(), "an hour without one is not made up for")
 
-	require.True(t, g.observe(Answer{Kind: Unknown, Status: 503}))
+	require.True(t, observe(g, Answer{Kind: Unknown, Status: 503}))
 	clock.move(time.Hour)
 	require.False(t, take(), "an open gate needs none")
 }
@@ -183,8 +186,8 @@ func TestAProbeLeftFromAnEarlierClosureIsGone(t *testing.T) {
 	t.Parallel()
 	g, _ := closedGate(t)
 	g.leaveProbe()
-	require.True(t, g.observe(Answer{Kind: Captured, Status: 200}))
-	require.True(t, g.observe(refused))
+	require.True(t, observe(g, Answer{Kind: Captured, Status: 200}))
+	require.True(t, observe(g, refused))
 	requireNoProbe(t, g)
 }
 

@@ -21,6 +21,7 @@ type Policy struct {
 	SoftDeadline time.Duration
 	MaxInFlight  int     // charges in flight in this process
 	Limiter      Limiter // adapts how many of them there are; nil: always MaxInFlight
+	Breaker      Breaker // tells when the provider fails as a whole; nil: nothing does
 
 	RetryHorizon time.Duration // how long a charge is retried before it is parked
 	KeyTTL       time.Duration // how long the provider remembers a key
@@ -33,6 +34,7 @@ const (
 	minOrderPoll  = 250 * time.Millisecond
 	maxOrderPoll  = 10 * time.Second
 	probePause    = time.Second
+	probeTurn     = 5 * time.Second // before the same intent is a probe again
 	maxRetryAfter = time.Hour
 )
 

@@ -211,11 +211,13 @@ func (r *ruling) reschedule(s situation, a Answer) {
 	switch {
 	case a.Kind == Withheld || a.Kind == Misconfigured:
 		in.DueAt = r.now
-	case s.claims && r.policy.expired(in, r.now):
+	case s.claims && !a.Probe && r.policy.expired(in, r.now):
 		r.park(in, ReasonRetriesExhausted, a.Detail)
 		return
 	case a.RetryAfter > 0:
 		in.DueAt = r.now.Add(min(a.RetryAfter, maxRetryAfter))
+	case a.Probe: // the others take their turns; once the provider is back, none of them waits for long
+		in.DueAt = r.now.Add(pause(probeTurn, probeTurn, probeTurn))
 	default:
 		in.DueAt = r.now.Add(pause(r.now.Sub(in.since()), minRetryPause, maxRetryPause))
 	}

@@ -118,6 +118,9 @@ func (w *Worker) next(ctx context.Context) (*job, time.Duration) {
 		w.log.ErrorContext(ctx, "retry worker", "error", err)
 		return nil, storeRest
 	case j == nil && found:
+		if pass.probe {
+			w.caller.gate.returnProbe()
+		}
 		return nil, 0 // finished without a call; there may be more
 	case j == nil && pass.probe:
 		w.caller.gate.leaveProbe()
@@ -222,6 +225,9 @@ func (w *Worker) work(stop context.Context, j *job) {
 	answer := Answer{Kind: Withheld, Detail: "not looked at again in time"}
 	send, err := w.lookAgain(ctx, j)
 	if err == nil && !send {
+		if j.pass.probe {
+			w.caller.gate.returnProbe()
+		}
 		return
 	}
 	if err == nil {

@@ -85,7 +85,7 @@ func (c *Client) Charge(ctx context.Context, request domain.ChargeRequest) domai
 		}
 		latest := c.attempt(ctx, request, body, nth)
 		answer = fold(answer, latest.Answer)
-		if nth == c.config.Attempts || !latest.quick() {
+		if nth == c.config.Attempts || request.Once || !latest.quick() {
 			return answer
 		}
 		pause := max(waits.NextBackOff(), latest.RetryAfter)

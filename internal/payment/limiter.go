@@ -45,13 +45,14 @@ func NewLimiter(maxInFlight int) *Limiter {
 func (l *Limiter) Limit() int { return l.places.Limit() }
 
 // Enter implements [domain.Limiter].
-func (l *Limiter) Enter(stop, ctx context.Context) domain.Place {
+func (l *Limiter) Enter(ctx, stop, shut context.Context) domain.Place {
 	if permit, ok := l.places.TryAcquirePermit(); ok {
 		return place{permit}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(stop, cancel)()
+	defer context.AfterFunc(shut, cancel)()
 	permit, err := l.places.AcquirePermit(ctx)
 	if err != nil {
 		return nil

@@ -21,7 +21,7 @@ func TestTheLimiterNeverExceedsItsMost(t *testing.T) {
 	var all sync.WaitGroup
 	for range 400 {
 		all.Go(func() {
-			p := l.Enter(t.Context(), t.Context())
+			p := l.Enter(t.Context(), t.Context(), t.Context())
 			now := in.Add(1)
 			for {
 				was := peak.Load()
@@ -41,14 +41,15 @@ func TestTheLimiterNeverExceedsItsMost(t *testing.T) {
 func TestWaitingForAPlaceEndsWithEitherContext(t *testing.T) {
 	t.Parallel()
 	l := payment.NewLimiter(1)
-	held := l.Enter(t.Context(), t.Context())
+	held := l.Enter(t.Context(), t.Context(), t.Context())
 	require.NotNil(t, held)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Nil(t, l.Enter(ended, t.Context()), "stopped")
-	require.Nil(t, l.Enter(t.Context(), ended), "out of time")
+	require.Nil(t, l.Enter(t.Context(), ended, t.Context()), "stopped")
+	require.Nil(t, l.Enter(t.Context(), t.Context(), ended), "the gate closed")
+	require.Nil(t, l.Enter(ended, t.Context(), t.Context()), "out of time")
 	held.Leave(domain.Answer{})
-	require.NotNil(t, l.Enter(t.Context(), t.Context()))
+	require.NotNil(t, l.Enter(t.Context(), t.Context(), t.Context()))
 }
 
 func TestAThrottledChargeKeepsItsPlace(t *testing.T) {
@@ -56,7 +57,7 @@ func TestAThrottledChargeKeepsItsPlace(t *testing.T) {
 	l := payment.NewLimiter(1)
 	asked := 150 * time.Millisecond
 	began := time.Now()
-	l.Enter(t.Context(), t.Context()).Leave(domain.Answer{Kind: domain.Unknown, Status: 429, Posts: 1, RetryAfter: asked})
-	require.NotNil(t, l.Enter(t.Context(), t.Context()))
+	l.Enter(t.Context(), t.Context(), t.Context()).Leave(domain.Answer{Kind: domain.Unknown, Status: 429, Posts: 1, RetryAfter: asked})
+	require.NotNil(t, l.Enter(t.Context(), t.Context(), t.Context()))
 	require.GreaterOrEqual(t, time.Since(began), asked)
 }

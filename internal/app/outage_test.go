@@ -1,0 +1,83 @@
+package app_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/payment/paymenttest"
+)
+
+// A provider that fails as a whole: the backlog stays in Kafka, a probe a second
+// goes out, nothing is parked, and all is charged once soon after it is back.
+func TestAnOutageOfTheProviderPausesIntakeAndDrainsSoonAfterIt(t *testing.T) {
+	t.Parallel()
+	for name, faults := range map[string]string{"503": "503=1", "resets": "reset-before=1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const orders = 3000
+			w := setup(t, 2, mustFaults(t, faults))
+			w.orders(orders, 2)
+			s := w.start(map[string]string{"BATCH_MAX": "32", "MAX_TRANSACTIONS": "4"})
+			w.eventually("paused, with nothing in flight", func() bool {
+				return s.get("/readyz", nil) == http.StatusServiceUnavailable && s.provider().Status == "fail" &&
+					w.count(`SELECT count(*) FROM charge_intent WHERE state IN ('waiting', 'unknown')`) > 0 &&
+					w.count(`SELECT count(*) FROM charge_intent WHERE state = 'calling'`) == 0
+			})
+			require.Contains(t, s.provider().Reason, "the provider fails, intake is paused: most charges end without a definite answer")
+
+			before, began := w.provider.Ledger().Posts, time.Now()
+			w.eventually("four probes", func() bool { return w.provider.Ledger().Posts >= before+4 })
+			require.GreaterOrEqual(t, time.Since(began), 2900*time.Millisecond, "one a second, and each a single request")
+			require.Positive(t, w.lag(), "the backlog stays in Kafka")
+			require.Zero(t, w.count(`SELECT count(*) FROM dead_letter`))
+			require.Contains(t, s.Logs.String(), "intake is paused: the provider fails")
+			require.Contains(t, s.scrape(), `billing_provider_paused{cause="failing"} 1`)
+
+			require.NoError(t, w.provider.SetFaults(paymenttest.Faults{}))
+			ended := time.Now()
+			w.settled()
+			require.Less(t, time.Since(ended), time.Minute)
+			require.EqualValues(t, orders, w.provider.Ledger().CapturedOrders)
+			require.Zero(t, w.provider.Ledger().DoubleCharges)
+			require.EqualValues(t, orders, s.stats().Captured)
+			require.Equal(t, http.StatusOK, s.get("/readyz", nil))
+			require.Contains(t, s.scrape(), `billing_provider_paused{cause="failing"} 0`)
+			w.requireAttemptsCoverPosts()
+		})
+	}
+}
+
+// Some failures are no outage.
+func TestAProviderThatFailsNowAndThenDoesNotPauseIntake(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 2, mustFaults(t, "503=0.3,429=0.1"))
+	w.orders(1000, 2)
+	s := w.start(nil)
+	w.settled()
+	require.Contains(t, s.scrape(), `billing_provider_pauses_total{cause="failing"} 0`)
+	require.EqualValues(t, 1000, w.provider.Ledger().CapturedOrders)
+}
+
+type component struct{ Name, Status, Reason string }
+
+// provider returns what health says of the payment provider.
+func (s *service) provider() component {
+	s.t.Helper()
+	return s.component("provider")
+}
+
+func (s *service) component(name string) component {
+	s.t.Helper()
+	var health struct{ Components []component }
+	require.Equal(s.t, http.StatusOK, s.get("/healthz", &health))
+	for _, c := range health.Components {
+		if c.Name == name {
+			return c
+		}
+	}
+	require.Fail(s.t, "no such component", name)
+	return component{}
+}
