@@ -49,7 +49,7 @@ func (s *Settings) policy(owner string) domain.Policy {
 		Group: s.Kafka.GroupID, Owner: owner,
 		ChargeBudget: s.Flow.ChargeBudget, CommitMargin: commitMargin, LockTimeout: s.lockTimeout(), Lease: s.lease(),
 		QuickAttempts: quickAttempts, MaxInFlight: s.Flow.MaxInFlight, SoftDeadline: softDeadline,
-		RetryHorizon: s.Flow.RetryHorizon, KeyTTL: s.Payment.KeyTTL,
+		RetryHorizon: s.Flow.RetryHorizon, KeyTTL: s.Payment.KeyTTL, DedupRetention: s.Flow.DedupRetention,
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	fateAdopted                 // fresh, and an unclaimed intent of its own is there: claim it
 	fateSibling                 // fresh, but another event's intent claims the order: wait
 	fateTaken                   // fresh, but another event's charge claims the order
+	fateOutside                 // fresh as it seems, but older than deduplication remembers: parked
 	fateCharged                 // fresh: open an intent and call
 )
 
@@ -32,6 +33,7 @@ type item struct {
 	fingerprint Fingerprint
 
 	fate    fate
+	outside bool     // older than deduplication remembers
 	claimed bool     // this transaction inserted the event's row
 	first   Sighting // the sighting that the event's other records repeat
 	order   *Charge  // the charge that claims the order

@@ -73,6 +73,7 @@ func (b *Biller) Bill(ctx context.Context, pass Pass, records []Record) error {
 // bill is one batch in one transaction.
 func (b *Biller) bill(ctx context.Context, pass Pass, records []Record) error {
 	batch := newBatch(b.decoder, records)
+	batch.guard(&b.policy, b.clock.Now())
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.policy.transactionBound())
 	defer cancel()
 

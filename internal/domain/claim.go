@@ -60,6 +60,8 @@ func (it *item) classify(facts Facts) {
 		it.fate = it.repeats(Sighting{EventID: own.EventID, Source: own.Record.Coordinates, Fingerprint: own.Fingerprint})
 	case own != nil:
 		it.fate = fateAdopted
+	case it.outside:
+		it.fate = fateOutside
 	case taken:
 		it.fate = fateTaken
 	case held && holder != it.event.ID:

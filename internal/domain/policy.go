@@ -25,6 +25,9 @@ type Policy struct {
 
 	RetryHorizon time.Duration // how long a charge is retried before it is parked
 	KeyTTL       time.Duration // how long the provider remembers a key
+	// DedupRetention is how long processed events are remembered: an older one that
+	// nothing is known of is parked. 0: none is too old.
+	DedupRetention time.Duration
 }
 
 // Bounds of the pauses between tries of one intent.

@@ -51,6 +51,8 @@ func (r *ruling) rule(it *item, in *Intent) error {
 		sibling := newIntent(&it.event, it.record, r.policy.Group, r.now)
 		sibling.Claimed = true
 		r.postpone(&sibling)
+	case fateOutside:
+		r.outdated(it)
 	case fateTaken:
 		return r.takenItem(it, in)
 	case fateAdopted:
