@@ -22,6 +22,7 @@ type archive struct {
 	stories map[uuid.UUID]domain.EventStory
 	charges []domain.Charge
 	letters []domain.Letter
+	actions []domain.Action
 
 	fault   error         // every read fails with it
 	entered chan struct{} // gets a value for each read that begins, when it is set
@@ -128,7 +129,8 @@ func (a *archive) Letters(ctx context.Context, f domain.LetterFilter) (domain.Pa
 	var found []domain.Letter
 	for _, l := range a.letters {
 		if (f.Reason == "" || l.Reason == f.Reason) && (f.State == "" || l.State == f.State) &&
-			(f.EventID == uuid.Nil || l.EventID == f.EventID) {
+			(f.EventID == uuid.Nil || l.EventID == f.EventID) &&
+			!l.At.Before(f.Since) && (f.Until.IsZero() || l.At.Before(f.Until)) {
 			l.Record.Key, l.Record.Value, l.Record.Headers = nil, nil, nil
 			found = append(found, l)
 		}
@@ -149,6 +151,18 @@ func (a *archive) Letter(ctx context.Context, id int64) (domain.Letter, bool, er
 		}
 	}
 	return domain.Letter{}, false, nil
+}
+
+func (a *archive) Actions(_ context.Context, letters []int64) ([]domain.Action, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found []domain.Action
+	for _, action := range slices.Backward(a.actions) {
+		if slices.Contains(letters, action.LetterID) {
+			found = append(found, action)
+		}
+	}
+	return found, nil
 }
 
 // cut returns a page: its cursor is "after-" and how many items came before.

@@ -15,7 +15,8 @@ import (
 // closedPaths are the routes that take a token, and one that does not exist.
 var closedPaths = []string{
 	"/openapi.yaml", "/api/v1/dedup/stats", "/api/v1/events/0195500a-7c00-7000-8000-000000000001", "/api/v1/charges",
-	"/api/v1/dead-letters", "/api/v1/dead-letters/1", "/api/v1/consumer", "/", "/api/v1/unknown", "/livez/", "/%6civez",
+	"/api/v1/dead-letters", "/api/v1/dead-letters/1", "/api/v1/dead-letters/replay", "/api/v1/dead-letters/1/replay", "/api/v1/dead-letters/1/discard",
+	"/api/v1/consumer", "/", "/api/v1/unknown", "/livez/", "/%6civez",
 }
 
 func TestTheTestsKnowEveryRoute(t *testing.T) {
@@ -107,7 +108,7 @@ func TestBadSettingsAreNamedAllAtOnce(t *testing.T) {
 		admin.Deps{Checks: []admin.Check{{}}})
 	for _, complaint := range []string{
 		"ADMIN_ADDR", "ADMIN_TOKEN: only printable", "ADMIN_READ_TOKEN: only printable", "queries",
-		"an archive", "a consumer", "metrics and its specification", "a clock and a logger", "a name and a function for each check",
+		"an archive and an operator", "a consumer", "metrics and its specification", "a clock and a logger", "a name and a function for each check",
 	} {
 		require.ErrorContains(t, err, complaint)
 	}

@@ -73,6 +73,7 @@ type bundle struct {
 	deps    admin.Deps
 	server  *admin.Server
 	archive *archive
+	desk    *desk
 	log     *journal
 }
 
@@ -80,10 +81,10 @@ type bundle struct {
 // to be different.
 func setup(t *testing.T, with ...func(*bundle)) *bundle {
 	t.Helper()
-	b := &bundle{archive: &archive{stories: map[uuid.UUID]domain.EventStory{}}, log: &journal{}}
+	b := &bundle{archive: &archive{stories: map[uuid.UUID]domain.EventStory{}}, desk: &desk{}, log: &journal{}}
 	b.cfg = admin.Config{Addr: "127.0.0.1:0", Token: operatorToken, ReadToken: readToken}
 	b.deps = admin.Deps{
-		Archive: b.archive, Group: testGroup, Retention: 168 * time.Hour,
+		Archive: b.archive, Operator: b.desk, Group: testGroup, Retention: 168 * time.Hour,
 		Consumer: func() admin.ConsumerStatus { return admin.ConsumerStatus{Topic: "orders", Group: testGroup} },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
@@ -104,8 +105,12 @@ func setup(t *testing.T, with ...func(*bundle)) *bundle {
 // send asks and holds the answer against the contract.
 func (b *bundle) send(t *testing.T, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	got := httptest.NewRecorder()
 	b.server.Handler().ServeHTTP(got, r)
+	r.Body = io.NopCloser(bytes.NewReader(body)) // the handler has read the first one
 	theContract(t).check(t, r, got)
 	for header, want := range map[string]string{
 		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",

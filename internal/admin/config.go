@@ -36,6 +36,7 @@ type Config struct {
 // Deps are what the API shows. All are required but Alive, Checks and Meters.
 type Deps struct {
 	Archive   domain.Archive
+	Operator  Operator
 	Group     string        // consumer group whose counters are shown
 	Retention time.Duration // DEDUP_RETENTION, as shown with the statistics
 	// Consumer tells what the consumer does now. It is called for every request
@@ -120,8 +121,8 @@ func validPort(port string) bool {
 func (d *Deps) validate() error {
 	missing := func(name string) error { return fmt.Errorf("the admin API needs %s", name) }
 	var complaints []error
-	if d.Archive == nil {
-		complaints = append(complaints, missing("an archive"))
+	if d.Archive == nil || d.Operator == nil {
+		complaints = append(complaints, missing("an archive and an operator"))
 	}
 	if d.Consumer == nil {
 		complaints = append(complaints, missing("a consumer"))

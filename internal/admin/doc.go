@@ -1,5 +1,5 @@
 // Package admin is the operators' way in: an HTTP API that shows health, counters,
-// events, charges, dead letters and the consumer. It reads; it changes nothing.
+// events, charges, dead letters and the consumer, and acts on dead letters.
 //
 //	request ─▶ observe ─▶ recover ─▶ headers ─▶ auth ─▶ route ─▶ endpoint ─▶ JSON
 //	                                                        │
@@ -18,6 +18,7 @@
 //
 // Reads of the database are few at a time and bounded in time ([Config.MaxQueries]),
 // health checks run at most once a second however often they are asked for, and
-// connections, headers and bodies have bounds: the worst that the admin API can
+// connections, headers and bodies have bounds; one action on dead letters runs at a
+// time, at a bounded rate: the worst that the admin API can
 // do to the charging of orders is known.
 package admin

@@ -22,6 +22,7 @@ type eventView struct {
 	Charge      *chargeView  `json:"charge"`
 	Intent      *intentView  `json:"intent"`
 	DeadLetters []letterView `json:"dead_letters"` // newest first, at most 20
+	Actions     []actionView `json:"actions"`      // what operators did to them, newest first, at most 100
 }
 
 // intentView is an unfinished charge.
@@ -65,12 +66,18 @@ func (s *Server) event(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var actions []domain.Action
 	story, err := query(s, r, func(ctx context.Context) (*domain.EventStory, error) {
 		story, found, err := s.deps.Archive.Event(ctx, s.deps.Group, id)
 		if err != nil || !found {
 			return nil, err
 		}
-		return &story, nil
+		letters := make([]int64, len(story.Letters))
+		for i := range story.Letters {
+			letters[i] = story.Letters[i].ID
+		}
+		actions, err = s.deps.Archive.Actions(ctx, letters)
+		return &story, err
 	})
 	if err != nil {
 		return nil, err
@@ -78,7 +85,9 @@ func (s *Server) event(r *http.Request) (any, error) {
 	if story == nil {
 		return nil, notFound("this event was never seen")
 	}
-	return viewStory(story), nil
+	view := viewStory(story)
+	view.Actions = viewActions(actions)
+	return view, nil
 }
 
 func viewStory(story *domain.EventStory) eventView {

@@ -39,6 +39,7 @@ type fullLetterView struct {
 	Key     []byte       `json:"key_base64"`
 	Value   []byte       `json:"value_base64"`
 	Headers []headerView `json:"headers"`
+	Actions []actionView `json:"actions"` // what operators did to it, newest first, at most 100
 }
 
 type headerView struct {
@@ -48,21 +49,12 @@ type headerView struct {
 
 // letters lists dead letters, newest first.
 func (s *Server) letters(r *http.Request) (any, error) {
-	params, err := parseParams(r, paramReason, paramState, paramEventID, paramCursor, paramLimit)
+	params, err := parseParams(r, paramReason, paramState, paramEventID, paramSince, paramUntil, paramCursor, paramLimit)
 	if err != nil {
 		return nil, err
 	}
-	var filter domain.LetterFilter
-	if filter.Reason, err = oneOf(params, paramReason, domain.Reasons()); err != nil {
-		return nil, err
-	}
-	if filter.State, err = oneOf(params, paramState, domain.LetterStates()); err != nil {
-		return nil, err
-	}
-	if filter.EventID, err = params.eventID(); err != nil {
-		return nil, err
-	}
-	if filter.Cursor, filter.Limit, err = params.page(); err != nil {
+	filter, err := params.letterFilter()
+	if err != nil {
 		return nil, err
 	}
 	page, err := query(s, r, func(ctx context.Context) (domain.Page[domain.Letter], error) {
@@ -83,12 +75,14 @@ func (s *Server) letter(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var actions []domain.Action
 	letter, err := query(s, r, func(ctx context.Context) (*domain.Letter, error) {
 		letter, found, err := s.deps.Archive.Letter(ctx, id)
 		if err != nil || !found {
 			return nil, err
 		}
-		return &letter, nil
+		actions, err = s.deps.Archive.Actions(ctx, []int64{id})
+		return &letter, err
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +92,7 @@ func (s *Server) letter(r *http.Request) (any, error) {
 	}
 	view := fullLetterView{
 		letterView: viewLetter(letter), Key: letter.Record.Key, Value: letter.Record.Value,
-		Headers: make([]headerView, len(letter.Record.Headers)),
+		Headers: make([]headerView, len(letter.Record.Headers)), Actions: viewActions(actions),
 	}
 	for i, header := range letter.Record.Headers {
 		view.Headers[i] = headerView{Key: []byte(header.Key), Value: header.Value}

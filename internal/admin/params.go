@@ -26,6 +26,9 @@ const (
 	paramCursor  = "cursor"
 	paramLimit   = "limit"
 	paramID      = "id"
+	paramSince   = "since"
+	paramUntil   = "until"
+	paramDryRun  = "dryRun"
 
 	windowAll     = "all"
 	defaultWindow = "1h"
@@ -86,6 +89,51 @@ func (p params) page() (cursor string, limit int, err error) {
 		n = domain.DefaultPageLimit
 	}
 	return cursor, int(n), err
+}
+
+// letterFilter reads what dead letters are listed, or replayed, by.
+func (p params) letterFilter() (filter domain.LetterFilter, err error) {
+	if filter.Reason, err = oneOf(p, paramReason, domain.Reasons()); err != nil {
+		return filter, err
+	}
+	if filter.State, err = oneOf(p, paramState, domain.LetterStates()); err != nil {
+		return filter, err
+	}
+	if filter.EventID, err = p.eventID(); err != nil {
+		return filter, err
+	}
+	if filter.Since, err = p.time(paramSince); err != nil {
+		return filter, err
+	}
+	if filter.Until, err = p.time(paramUntil); err != nil {
+		return filter, err
+	}
+	filter.Cursor, filter.Limit, err = p.page()
+	return filter, err
+}
+
+// time returns an instant, zero when it is not given.
+func (p params) time(name string) (time.Time, error) {
+	text := p.values.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, badParameter(name, "must be a time of RFC 3339")
+	}
+	return at, nil
+}
+
+// flag returns true or false; false when it is not given.
+func (p params) flag(name string) (bool, error) {
+	switch p.values.Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, badParameter(name, "must be true or false")
 }
 
 func errCursor() *problem {

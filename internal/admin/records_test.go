@@ -146,6 +146,9 @@ func TestListsAreFiltered(t *testing.T) {
 		"dead-letters?eventId=0195500A-7C00-7000-8000-000000000003": {3},
 		"dead-letters?reason=order_conflict&state=open":             {3},
 		"dead-letters?reason=invalid_json&state=open&limit=1":       {1},
+		"dead-letters?since=2026-03-01T12:00:31Z":                   {},
+		"dead-letters?since=2026-03-01T13:00:30%2B01:00":            {3, 2, 1},
+		"dead-letters?until=2026-03-01T12:00:30Z":                   {},
 	} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
@@ -183,6 +186,21 @@ func TestADeadLetterIsShownWithItsBytes(t *testing.T) {
 		map[string]any{"key_base64": "Yf8=", "value_base64": "dg=="},
 		map[string]any{"key_base64": "bmls", "value_base64": nil},
 		map[string]any{"key_base64": "ZW1wdHk=", "value_base64": ""},
+	}
+	b.archive.actions = []domain.Action{
+		{LetterID: 7, Kind: domain.ActionReplay, By: "alice", Result: domain.ResultStillInvalid, At: noon},
+		{LetterID: 8, Kind: domain.ActionReplay, By: "alice", Result: domain.ResultStillInvalid, At: noon},
+		{LetterID: 7, Kind: domain.ActionDiscard, By: "bob", Why: "given up", Outcome: domain.OutcomeNotCharged, Result: domain.ResultClosed, At: noon},
+	}
+	want["actions"] = []any{
+		map[string]any{
+			"letter_id": 7., "action": "discard", "by": "bob", "reason": "given up", "outcome": "not_charged", "result": "closed",
+			"at": "2026-03-01T12:00:30Z",
+		},
+		map[string]any{
+			"letter_id": 7., "action": "replay", "by": "alice", "reason": "", "outcome": nil, "result": "still_invalid",
+			"at": "2026-03-01T12:00:30Z",
+		},
 	}
 	require.Equal(t, want, b.show(t, "/api/v1/dead-letters/7"))
 	require.NotContains(t, b.log.String(), "777666555")
@@ -277,6 +295,7 @@ func TestTheStoryOfAnEvent(t *testing.T) {
 			b := setup(t)
 			test.story.EventID = theID(1)
 			b.archive.stories[theID(1)] = test.story
+			b.archive.actions = []domain.Action{{LetterID: 5, Kind: domain.ActionReplay, By: "alice", Result: domain.ResultSentRound, At: noon}}
 			got := b.show(t, "/api/v1/events/"+strings.ToUpper(theID(1).String()))
 			require.Equal(t, theID(1).String(), got["event_id"])
 			for member, want := range test.want {
@@ -285,6 +304,7 @@ func TestTheStoryOfAnEvent(t *testing.T) {
 			require.Equal(t, test.story.Charge != nil, got["charge"] != nil)
 			require.Equal(t, test.story.Intent != nil, got["intent"] != nil)
 			require.Len(t, got["dead_letters"], len(test.story.Letters))
+			require.Len(t, got["actions"], len(test.story.Letters), "what was done to its letters belongs to its story")
 		})
 	}
 }

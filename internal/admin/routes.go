@@ -25,6 +25,9 @@ const (
 	pathCharges = "/api/v1/charges"
 	pathLetters = "/api/v1/dead-letters"
 	pathLetter  = "/api/v1/dead-letters/{id}"
+	pathReplays = "/api/v1/dead-letters/replay"
+	pathReplay  = "/api/v1/dead-letters/{id}/replay"
+	pathDiscard = "/api/v1/dead-letters/{id}/discard"
 	pathConsume = "/api/v1/consumer"
 )
 
@@ -54,6 +57,11 @@ func (s *Server) routes() (http.Handler, error) {
 		pathLetters: s.letters, pathLetter: s.letter, pathConsume: s.consumer,
 	} {
 		s.get(mux, path, s.answer(handle))
+	}
+	for path, handle := range map[string]endpoint{
+		pathReplays: s.replayAll, pathReplay: s.replay, pathDiscard: s.discard,
+	} {
+		mux.Method(http.MethodPost, path, s.answer(handle))
 	}
 	s.get(mux, pathMetrics, s.deps.Metrics)
 	s.get(mux, pathOpenAPI, http.HandlerFunc(s.specification))

@@ -35,7 +35,7 @@ func TestWhatIsNotRouted(t *testing.T) {
 		"an open route":                        {http.MethodPost, "/livez", http.StatusMethodNotAllowed, "GET, HEAD"},
 		"a method that nobody knows":           {"PURGE", "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD"},
 		"options are not asked for":            {http.MethodOptions, "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD"},
-		"a replay, which is not there yet":     {http.MethodPost, "/api/v1/dead-letters/1/replay", http.StatusNotFound, ""},
+		"a route that is only written to":      {http.MethodGet, "/api/v1/dead-letters/1/replay", http.StatusMethodNotAllowed, "POST"},
 		"an encoded spelling of an open route": {http.MethodGet, "/%6civez", http.StatusNotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

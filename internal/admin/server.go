@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
 )
 
 // Bounds of the server.
@@ -21,6 +22,7 @@ const (
 	maxHeaderBytes  = 16 << 10
 	maxBodyBytes    = 64 << 10
 	maxConnections  = 256
+	replayRate      = 50 // actions on dead letters a second: what is replayed comes on top of the stream
 	// shutdownBound is how long requests may go on once the context of Serve ends.
 	shutdownBound = 5 * time.Second
 )
@@ -31,6 +33,8 @@ type Server struct {
 	cfg      Config
 	health   *health
 	queries  chan struct{} // a slot for each read of the archive
+	acting   chan struct{} // the slot of the action under way
+	pace     *rate.Limiter // of actions on dead letters
 	http     *http.Server
 	listener net.Listener // nil before Listen
 }
@@ -48,6 +52,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		cfg: cfg, deps: deps,
 		health:  newHealth(deps.Checks, deps.Clock),
 		queries: make(chan struct{}, cfg.MaxQueries),
+		acting:  make(chan struct{}, 1),
+		pace:    rate.NewLimiter(rate.Limit(replayRate), 1),
 	}
 	handler, err := s.routes()
 	if err != nil {

@@ -30,6 +30,7 @@ type App struct {
 	store     *store.Store
 	gate      *domain.Gate
 	biller    *domain.Biller
+	operator  *domain.Operator
 	worker    *domain.Worker
 	consumer  *kafka.Consumer
 	admin     *admin.Server
@@ -63,6 +64,7 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	biller := domain.NewBiller(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7},
 		a.store, client, a.gate, a.clock, a.log)
 	a.biller, a.worker = biller, domain.NewWorker(biller)
+	a.operator = domain.NewOperator(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7}, a.store, a.store, nil, a.clock, a.log)
 	if err = showGate(a.telemetry.Meters(), a.gate); err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}
@@ -84,7 +86,7 @@ func (a *App) newAdmin() (*admin.Server, error) {
 	}
 	s := &a.settings
 	return admin.New(s.admin(), admin.Deps{
-		Archive: a.store, Group: s.Kafka.GroupID, Retention: s.Flow.DedupRetention,
+		Archive: a.store, Operator: a.operator, Group: s.Kafka.GroupID, Retention: s.Flow.DedupRetention,
 		Consumer: a.consumerStatus, Checks: a.checks(), Alive: a.alive,
 		Metrics: a.telemetry.MetricsHandler(), OpenAPI: spec, Meters: a.telemetry.Meters(),
 		Clock: a.clock, Logger: a.log,

@@ -63,6 +63,11 @@ type Tx interface {
 	Park(ctx context.Context, letters []Letter) (map[Coordinates]bool, error)
 	// Resolve closes the open letters of events whose charge became final.
 	Resolve(ctx context.Context, ids []uuid.UUID, now time.Time) error
+	// Letter returns a dead letter with its bytes; false when there is none.
+	Letter(ctx context.Context, id int64) (Letter, bool, error)
+	// Turn gives a letter another state, reason, detail and event, and notes who
+	// did so and why. ErrMoved: it is not as it was read.
+	Turn(ctx context.Context, was, now Letter, action Action) error
 }
 
 // Claims are the rows of processed_event.

@@ -56,6 +56,7 @@ type Intent struct {
 
 	CreatedAt      time.Time
 	FirstAttemptAt time.Time // zero until something may have been sent
+	ReplayedAt     time.Time // when an operator last sent it round again; zero if never
 	// Attempts is an upper bound on the requests sent: a lease reserves its quick
 	// attempts before the first one and gives back what it did not use.
 	Attempts  int
@@ -116,9 +117,12 @@ func (i *Intent) ownedBy(token uuid.UUID) bool {
 	return i != nil && (i.State == Calling || i.State == Answered) && i.Token == token
 }
 
-// since is the instant from which the retry horizon is measured: the first
-// attempt, or the claim when nothing was ever sent.
+// since is the instant from which the retry horizon is measured: the latest
+// replay, else the first attempt, or the claim when nothing was ever sent.
 func (i *Intent) since() time.Time {
+	if !i.ReplayedAt.IsZero() {
+		return i.ReplayedAt
+	}
 	if i.FirstAttemptAt.IsZero() {
 		return i.CreatedAt
 	}

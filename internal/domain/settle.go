@@ -28,7 +28,8 @@ type ruling struct {
 	stats   Stats
 	letters []Letter
 	resolve []uuid.UUID
-	news    []*Letter // those of the letters that say something new, once written
+	turn    *letterTurn // what an operator does to a letter
+	news    []*Letter   // those of the letters that say something new, once written
 	// stale counts answers that came after their lease had gone to somebody else.
 	stale int
 	// unexpected are the events whose money was taken although they, or their
@@ -159,13 +160,14 @@ func (r *ruling) finish(s situation, status ChargeStatus, a Answer) {
 	r.drop(s.intent)
 }
 
-// drop ends an intent; a dead letter that it left open is resolved with it.
+// drop ends an intent; a dead letter that it left open, or that an operator sent
+// round, is resolved with it.
 func (r *ruling) drop(in *Intent) {
 	if in == nil || !in.Stored() {
 		return
 	}
 	r.writes.Delete = append(r.writes.Delete, *in)
-	if in.State.Dead() {
+	if in.State.Dead() || !in.ReplayedAt.IsZero() {
 		r.resolve = append(r.resolve, in.EventID)
 	}
 }
@@ -250,14 +252,27 @@ func (r *ruling) write(ctx context.Context, tx Tx) error {
 	if err := tx.Count(ctx, r.stats); err != nil {
 		return err
 	}
+	if r.turn != nil {
+		if err := tx.Turn(ctx, r.turn.was, r.turn.now, r.turn.action); err != nil {
+			return err
+		}
+	}
+	// What ended is resolved before what is new is parked, which may be of the
+	// same event: money that was taken for one that is final otherwise.
+	if err := tx.Resolve(ctx, r.resolve, r.now); err != nil {
+		return err
+	}
 	fresh, err := tx.Park(ctx, r.letters)
 	if err != nil {
 		return err
 	}
-	if err := tx.Count(ctx, r.repeated(fresh)); err != nil {
-		return err
-	}
-	return tx.Resolve(ctx, r.resolve, r.now)
+	return tx.Count(ctx, r.repeated(fresh))
+}
+
+// letterTurn is what an operator makes of an open letter.
+type letterTurn struct {
+	was, now Letter
+	action   Action
 }
 
 // repeated corrects the counters for records that were parked before: an invalid

@@ -16,10 +16,13 @@ type Archive interface {
 	Event(ctx context.Context, group string, id uuid.UUID) (EventStory, bool, error)
 	// Charges lists final charges, newest first.
 	Charges(ctx context.Context, filter ChargeFilter) (Page[Charge], error)
-	// Letters lists dead letters, newest first.
+	// Letters lists dead letters, newest first unless the filter says otherwise.
 	Letters(ctx context.Context, filter LetterFilter) (Page[Letter], error)
 	// Letter returns one dead letter; false when there is none.
 	Letter(ctx context.Context, id int64) (Letter, bool, error)
+	// Actions returns what operators did to dead letters, newest first, at most
+	// [MaxActions].
+	Actions(ctx context.Context, letters []int64) ([]Action, error)
 }
 
 // DedupStats are the counters of a window, and what stands open now.
@@ -67,6 +70,9 @@ type Page[T any] struct {
 	Next  string // opaque cursor of the next page; empty at the end
 }
 
+// MaxActions bounds the audit trail that is shown at a time.
+const MaxActions = 100
+
 // Bounds of a page.
 const (
 	DefaultPageLimit = 50
@@ -86,6 +92,9 @@ type LetterFilter struct {
 	Reason  Reason
 	State   LetterState
 	EventID uuid.UUID
+	Since   time.Time // first parked then or later
+	Until   time.Time // first parked before
+	Oldest  bool      // the oldest first; a cursor belongs to its order
 	Cursor  string
 	Limit   int // 1 to MaxPageLimit
 }

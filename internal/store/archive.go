@@ -126,7 +126,12 @@ func (s *Store) Charges(ctx context.Context, f domain.ChargeFilter) (domain.Page
 func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page[domain.Letter], error) {
 	var page domain.Page[domain.Letter]
 	limit := pageLimit(f.Limit)
-	q := s.archive.WithContext(ctx).Omit("key", "value", "headers").Order("id DESC").Limit(limit + 1)
+	q := s.archive.WithContext(ctx).Omit("key", "value", "headers").Limit(limit + 1)
+	order, behind := "id DESC", "id < ?"
+	if f.Oldest {
+		order, behind = "id", "id > ?"
+	}
+	q = q.Order(order)
 	if f.Reason != "" {
 		q = q.Where("reason = ?", string(f.Reason))
 	}
@@ -136,12 +141,18 @@ func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page
 	if f.EventID != uuid.Nil {
 		q = q.Where("event_id = ?", f.EventID)
 	}
+	if !f.Since.IsZero() {
+		q = q.Where("created_at >= ?", f.Since)
+	}
+	if !f.Until.IsZero() {
+		q = q.Where("created_at < ?", f.Until)
+	}
 	if f.Cursor != "" {
-		below, err := strconv.ParseInt(f.Cursor, 10, 64)
-		if err != nil || below < 1 || strconv.FormatInt(below, 10) != f.Cursor {
+		last, err := strconv.ParseInt(f.Cursor, 10, 64)
+		if err != nil || last < 1 || strconv.FormatInt(last, 10) != f.Cursor {
 			return page, domain.ErrCursor
 		}
-		q = q.Where("id < ?", below)
+		q = q.Where(behind, last)
 	}
 	var rows []deadLetter
 	if err := q.Find(&rows).Error; err != nil {
@@ -158,15 +169,7 @@ func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page
 
 // Letter implements [domain.Archive].
 func (s *Store) Letter(ctx context.Context, id int64) (domain.Letter, bool, error) {
-	var rows []deadLetter
-	if err := s.archive.WithContext(ctx).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
-		return domain.Letter{}, false, fmt.Errorf("read dead_letter: %w", err)
-	}
-	if len(rows) == 0 {
-		return domain.Letter{}, false, nil
-	}
-	l, err := rows[0].letter()
-	return l, err == nil, err
+	return letterByID(s.archive.WithContext(ctx), id)
 }
 
 func lettersOf(rows []deadLetter) ([]domain.Letter, error) {

@@ -15,6 +15,7 @@ type intentColumns struct {
 	claimed, maybeSent                *column[pgtype.Bool]
 	token                             *column[pgtype.UUID]
 	leaseUntil, dueAt, firstAttemptAt *column[pgtype.Timestamptz]
+	replayedAt                        *column[pgtype.Timestamptz]
 	attempts                          *column[pgtype.Int8]
 }
 
@@ -28,6 +29,7 @@ func volatile(intents []*domain.Intent) intentColumns {
 		leaseUntil:     columnOf(intents, func(in *domain.Intent) pgtype.Timestamptz { return timeOrNull(in.LeaseUntil) }),
 		dueAt:          columnOf(intents, func(in *domain.Intent) pgtype.Timestamptz { return toTime(in.DueAt) }),
 		firstAttemptAt: columnOf(intents, func(in *domain.Intent) pgtype.Timestamptz { return timeOrNull(in.FirstAttemptAt) }),
+		replayedAt:     columnOf(intents, func(in *domain.Intent) pgtype.Timestamptz { return timeOrNull(in.ReplayedAt) }),
 		attempts:       columnOf(intents, func(in *domain.Intent) pgtype.Int8 { return toInt(in.Attempts) }),
 		lastError:      columnOf(intents, func(in *domain.Intent) pgtype.Text { return toText(in.LastError) }),
 		group:          columnOf(intents, func(in *domain.Intent) pgtype.Text { return toText(in.Group) }),
@@ -35,7 +37,7 @@ func volatile(intents []*domain.Intent) intentColumns {
 }
 
 const columnsOfIntent = `event_id, order_id, request_hash, fingerprint, state, claimed, maybe_sent, token, owner, lease_until,
-	due_at, created_at, first_attempt_at, attempts, answer, last_error, consumer_group, source_topic, source_partition,
+	due_at, created_at, first_attempt_at, replayed_at, attempts, answer, last_error, consumer_group, source_topic, source_partition,
 	source_offset, traceparent, tracestate, record, record_key, record_headers, record_timestamp`
 
 // The order is that of the locks. What stands in an array stays in order without
@@ -43,10 +45,10 @@ const columnsOfIntent = `event_id, order_id, request_hash, fingerprint, state, c
 const insertIntent = `
 INSERT INTO charge_intent (` + columnsOfIntent + `)
 SELECT event_id, order_id, request_hash, fingerprint, state, claimed, maybe_sent, token, owner, lease_until,
-	due_at, created_at, first_attempt_at, attempts, answer::jsonb, last_error, consumer_group, source_topic, source_partition,
+	due_at, created_at, first_attempt_at, replayed_at, attempts, answer::jsonb, last_error, consumer_group, source_topic, source_partition,
 	source_offset, traceparent, tracestate, record, record_key, record_headers, record_timestamp
 FROM unnest(?::uuid[], ?::bigint[], ?::bytea[], ?::bytea[], ?::text[], ?::boolean[], ?::boolean[], ?::uuid[], ?::text[],
-	?::timestamptz[], ?::timestamptz[], ?::timestamptz[], ?::timestamptz[], ?::bigint[], ?::text[], ?::text[], ?::text[],
+	?::timestamptz[], ?::timestamptz[], ?::timestamptz[], ?::timestamptz[], ?::timestamptz[], ?::bigint[], ?::text[], ?::text[], ?::text[],
 	?::text[], ?::integer[], ?::bigint[], ?::text[], ?::text[], ?::bytea[], ?::bytea[], ?::bytea[], ?::timestamptz[]
 ) AS u (` + columnsOfIntent + `)
 ORDER BY order_id, event_id
@@ -70,7 +72,7 @@ func insertIntents(db *gorm.DB, intents []*domain.Intent, onConflict string) (in
 		columnOf(intents, func(in *domain.Intent) blob { return in.Fingerprint[:] }),
 		v.state, v.claimed, v.maybeSent, v.token, v.owner, v.leaseUntil, v.dueAt,
 		columnOf(intents, func(in *domain.Intent) pgtype.Timestamptz { return toTime(in.CreatedAt) }),
-		v.firstAttemptAt, v.attempts, answers, v.lastError, v.group,
+		v.firstAttemptAt, v.replayedAt, v.attempts, answers, v.lastError, v.group,
 		columnOf(intents, func(in *domain.Intent) pgtype.Text { return toText(in.Record.Topic) }),
 		columnOf(intents, func(in *domain.Intent) pgtype.Int4 { return toInt4(in.Record.Partition) }),
 		columnOf(intents, func(in *domain.Intent) pgtype.Int8 { return toInt8(in.Record.Offset) }),

@@ -25,6 +25,7 @@ type chargeIntent struct {
 	DueAt           time.Time
 	CreatedAt       time.Time
 	FirstAttemptAt  *time.Time
+	ReplayedAt      *time.Time
 	Attempts        int
 	Answer          *string
 	LastError       string
@@ -58,7 +59,7 @@ func (c *chargeIntent) intent() (*domain.Intent, error) {
 		RequestHash: [32]byte(c.RequestHash), Fingerprint: domain.Fingerprint(c.Fingerprint),
 		State: domain.IntentState(c.State), Claimed: c.Claimed, MaybeSent: c.MaybeSent,
 		Token: c.Token, Owner: c.Owner, LeaseUntil: orZero(c.LeaseUntil), DueAt: c.DueAt,
-		CreatedAt: c.CreatedAt, FirstAttemptAt: orZero(c.FirstAttemptAt),
+		CreatedAt: c.CreatedAt, FirstAttemptAt: orZero(c.FirstAttemptAt), ReplayedAt: orZero(c.ReplayedAt),
 		Attempts: c.Attempts, Answer: answer, LastError: c.LastError, Group: c.ConsumerGroup,
 		Record: domain.Record{
 			Coordinates: domain.Coordinates{Topic: c.SourceTopic, Partition: c.SourcePartition, Offset: c.SourceOffset},

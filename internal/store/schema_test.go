@@ -69,6 +69,10 @@ func validRows() map[string]columns {
 			"topic": "'t'", "partition": "0", "offset": "0", "consumer_group": "'g'", "record_timestamp": now,
 			"reason": "'r'", "detail": "''", "state": "'open'", "created_at": now, "updated_at": now,
 		},
+		"letter_action": {
+			"letter_id": "1", "action": "'discard'", "actor": "'alice'", "reason": "'because'", "outcome": "'charged'",
+			"result": "'captured'", "at": now,
+		},
 	}
 }
 
@@ -114,6 +118,14 @@ func impossibleRows() map[string]map[string]columns {
 			"answered, sent, and no first attempt": {"state": "'answered'", "answer": "'{}'", "maybe_sent": "true"},
 		},
 		"dead_letter": {"an unknown state": {"state": "'lost'"}},
+		"letter_action": {
+			"an unknown action":          {"action": "'burn'"},
+			"an unknown outcome":         {"outcome": "'perhaps'"},
+			"nobody":                     {"actor": "''"},
+			"a long story":               {"reason": "repeat('x', 501)"},
+			"a discard without a reason": {"reason": "''"},
+			"a replay with an outcome":   {"action": "'replay'"},
+		},
 	}
 }
 

@@ -88,11 +88,11 @@ func deleteIntents(db *gorm.DB, intents []*domain.Intent) error {
 const updateIntent = `
 UPDATE charge_intent AS i SET
 	state = u.state, claimed = u.claimed, maybe_sent = u.maybe_sent, token = u.token, owner = u.owner,
-	lease_until = u.lease_until, due_at = u.due_at, first_attempt_at = u.first_attempt_at, attempts = u.attempts,
+	lease_until = u.lease_until, due_at = u.due_at, first_attempt_at = u.first_attempt_at, replayed_at = u.replayed_at, attempts = u.attempts,
 	answer = u.answer::jsonb, last_error = u.last_error, consumer_group = u.consumer_group
 FROM unnest(?::uuid[], ?::text[], ?::boolean[], ?::boolean[], ?::uuid[], ?::text[], ?::timestamptz[], ?::timestamptz[],
-	?::timestamptz[], ?::bigint[], ?::text[], ?::text[], ?::text[]) AS u (event_id, state, claimed, maybe_sent, token, owner,
-	lease_until, due_at, first_attempt_at, attempts, answer, last_error, consumer_group)
+	?::timestamptz[], ?::timestamptz[], ?::bigint[], ?::text[], ?::text[], ?::text[]) AS u (event_id, state, claimed, maybe_sent, token, owner,
+	lease_until, due_at, first_attempt_at, replayed_at, attempts, answer, last_error, consumer_group)
 WHERE i.event_id = u.event_id`
 
 // updateIntents writes intents that are locked.
@@ -106,7 +106,7 @@ func updateIntents(db *gorm.DB, intents []*domain.Intent) error {
 	}
 	v := volatile(intents)
 	result := db.Exec(updateIntent, columnOf(intents, eventID), v.state, v.claimed, v.maybeSent, v.token, v.owner,
-		v.leaseUntil, v.dueAt, v.firstAttemptAt, v.attempts, answers, v.lastError, v.group)
+		v.leaseUntil, v.dueAt, v.firstAttemptAt, v.replayedAt, v.attempts, answers, v.lastError, v.group)
 	switch {
 	case sqlState(result.Error) == uniqueViolation:
 		return fmt.Errorf("update charge_intent: %w: %w", domain.ErrOrderTaken, result.Error)
