@@ -76,7 +76,11 @@ func (d *desk) Plan(ctx context.Context, i domain.Instruction) (domain.Plan, err
 }
 
 func (d *desk) ReplayAll(ctx context.Context, f domain.LetterFilter, by, why string, dry bool, pace domain.Pacer, tell func(domain.Bulk)) error {
-	if _, err := d.act(ctx, "bulk", domain.Instruction{By: by, Why: why}); err != nil {
+	how := "bulk"
+	if dry {
+		how = "bulk plan"
+	}
+	if _, err := d.act(ctx, how, domain.Instruction{By: by, Why: why}); err != nil {
 		return err
 	}
 	d.filter = f
@@ -116,7 +120,9 @@ func TestAnActionIsCarriedOutAsAsked(t *testing.T) {
 			domain.Instruction{Kind: domain.ActionReplay, By: "operator token"},
 		},
 		"a replay by somebody, for a reason": {
-			"12/replay", `{"reason":"the provider is back"}`, []string{"X-Operator", "alice"}, "replay",
+			"12/replay", `{"reason":"the provider is back"}`,
+			[]string{"X-Operator", "alice"},
+			"replay",
 			domain.Instruction{Kind: domain.ActionReplay, By: "alice", Why: "the provider is back"},
 		},
 		"a dry run": {
@@ -231,7 +237,8 @@ func TestABulkTellsWhatBecameOfEach(t *testing.T) {
 	require.Contains(t, b.log.String(), "db.internal")
 
 	b.desk.ends = errors.New("db.internal") // what was done is told all the same
-	body = as[map[string]any](t, decode(t, b.post(t, "replay", "")))
+	body = as[map[string]any](t, decode(t, b.post(t, "replay?dryRun=true", "")))
+	require.Equal(t, []string{"bulk", "bulk plan"}, b.desk.ran)
 	require.EqualValues(t, 1, body["replayed"])
 	require.Contains(t, body["stopped"], "the log has the reason")
 }

@@ -146,7 +146,7 @@ func TestMigrateGoesUpDownAndTellsWhereItIs(t *testing.T) {
 	require.NotContains(t, out, "pending")
 	code, out, _ = command(t, environ, "migrate", "down")
 	require.Zero(t, code)
-	require.Contains(t, out, "took back 00006_bounds.sql")
+	require.Contains(t, out, "took back 00010_letter_action.sql")
 	code, _, errs := command(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/x?connect_timeout=1"}, "migrate", "up")
 	require.Equal(t, 1, code)
 	require.NotEmpty(t, errs)

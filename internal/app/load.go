@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/caarlos0/env/v11"
@@ -33,6 +34,18 @@ func Load(environ []string) (Settings, error) {
 		return s, errors.Join(complaints, err)
 	}
 	return s, errors.Join(complaints, rest.validate(vars))
+}
+
+// LoadOffline reads the settings of billing serve for a command that works on the
+// database alone: brokers and provider need not be given.
+func LoadOffline(environ []string) (Settings, error) {
+	vars := env.ToMap(environ)
+	for name, harmless := range standIns() {
+		if name != "DATABASE_URL" && vars[name] == "" && vars[name+"_FILE"] == "" {
+			environ = append(slices.Clip(environ), name+"="+harmless)
+		}
+	}
+	return Load(environ)
 }
 
 // standIns are valid values of the required variables, to check the others with.

@@ -16,6 +16,9 @@
 //	horizon      retries end, in a letter that keeps or frees the order
 //	gate         what we do not send is no attempt
 //	surprise     a capture never overwrites what is final
+//	operator     a replay changes letter and intent together, and charges nothing twice
+//	discard      an event that is given up stays given up, as the provider saw it
+//	recover      a record that can be read by now passes the claim like any other
 //	random       all of it at once
 //
 // The instances of a test share a database, a provider that keeps a ledger, and
