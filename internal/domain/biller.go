@@ -88,6 +88,9 @@ func (b *Biller) bill(ctx context.Context, pass Pass, records []Record) error {
 		if err := b.record(work, tx, batch); err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
+		if err := pass.move(work, tx, records); err != nil {
+			return fmt.Errorf("move: %w", err)
+		}
 		return nil
 	})
 	batch.calls.end()

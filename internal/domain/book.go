@@ -23,8 +23,8 @@ var (
 //
 // Row locks are taken in one order everywhere, so that two transactions never
 // wait for each other: processed_event by event id, intents by (order id, event
-// id), charges by event id, statistics by key, dead letters. A transaction that
-// has written an intent or a charge uses no other connection.
+// id), charges by event id, statistics by key, dead letters, positions. A
+// transaction that has written an intent or a charge uses no other connection.
 type Book interface {
 	// Transact runs fn in one READ COMMITTED transaction on the main pool. It
 	// commits when fn returns nil and rolls back otherwise, on panic too. An
@@ -68,6 +68,9 @@ type Tx interface {
 	// Turn gives a letter another state, reason, detail and event, and notes who
 	// did so and why. ErrMoved: it is not as it was read.
 	Turn(ctx context.Context, was, now Letter, action Action) error
+	// Move writes a partition's position, which never goes back by it. ErrFenced: its
+	// epoch is not the partition's any more.
+	Move(ctx context.Context, at Position) error
 }
 
 // Claims are the rows of processed_event.

@@ -68,7 +68,10 @@ func NewGate(clock Clock) *Gate {
 }
 
 // Pass is the permission to take a batch.
-type Pass struct{ probe bool }
+type Pass struct {
+	probe    bool
+	progress Progress // of the batch that goes with it; nil: its position is not ours to keep
+}
 
 // Limit returns how many records the next batch may hold, at most limit.
 func (p Pass) Limit(limit int) int {

@@ -46,6 +46,10 @@ func (l *lane) feed() {
 		if !own.queue.follows(next) {
 			return // until the queue is empty
 		}
+		if l.goesBack(next) {
+			l.goBack(next)
+			return // until the book has followed
+		}
 		next.event, next.order, next.keyed = l.biller.Keys(&next.record)
 		own.queue.push(*next)
 		own.fed++
@@ -57,7 +61,8 @@ func (l *lane) feed() {
 func (l *lane) unfed(listen int) bool {
 	own := &l.own
 	if own.fed < len(own.backlog) {
-		return own.queue.follows(&own.backlog[own.fed])
+		next := &own.backlog[own.fed]
+		return own.queue.follows(next) && !l.goesBack(next)
 	}
 	return len(l.inbox) >= listen
 }
@@ -175,7 +180,7 @@ func (l *lane) lift(pass domain.Pass) {
 	l.shown.batches++
 	l.shown.inFlight += len(b.records)
 	l.mu.Unlock()
-	go l.fly(b, pass) // ends with Biller.Bill; run waits for it
+	go l.fly(b, l.keeping(b, pass)) // ends with Biller.Bill; run waits for it
 }
 
 // fly bills the batch.
@@ -194,6 +199,7 @@ func (l *lane) land(b *batch) {
 	for _, waiting := range l.flights.release(b, &own.queue) {
 		ring(waiting.freed)
 	}
+	l.keptBy(b)
 	var made progress
 	if b.err != nil {
 		own.queue.giveBack(b)

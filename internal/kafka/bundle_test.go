@@ -35,6 +35,7 @@ type testBundle struct {
 	group   string
 	admin   *kadm.Client
 	client  *kgo.Client
+	kept    *positions // nil: Kafka alone keeps them
 }
 
 // setup makes a topic of its own for the test.
@@ -63,6 +64,9 @@ func (b *testBundle) config() kafka.Config {
 	cfg.Brokers, cfg.Topic, cfg.GroupID = b.brokers, b.topic, b.group
 	cfg.SessionTimeout = sessionTimeout
 	cfg.CommitInterval = 20 * time.Millisecond
+	if b.kept != nil {
+		cfg.Positions = b.kept
+	}
 	return cfg
 }
 
@@ -121,6 +125,9 @@ func start(tb testing.TB, cfg kafka.Config, biller kafka.Biller) *running {
 
 func startObserved(tb testing.TB, cfg kafka.Config, biller kafka.Biller, to kafka.Telemetry) *running {
 	tb.Helper()
+	if book, ok := biller.(*ledger); ok && cfg.Positions != nil && book.kept == nil {
+		book.kept = cfg.Positions.(*positions)
+	}
 	consumer, err := kafka.New(cfg, biller, testLogger(tb), to, domain.SystemClock{})
 	require.NoError(tb, err)
 	ctx, end := context.WithCancel(context.WithoutCancel(tb.Context()))
@@ -180,7 +187,8 @@ type ledger struct {
 	// before runs ahead of every batch; its error fails the batch.
 	before func(ctx context.Context, records []domain.Record) error
 
-	*domain.Biller // for its Keys; numbered values have none
+	*domain.Biller            // for its Keys; numbered values have none
+	kept           *positions // where the position goes with the records; nil: nowhere
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
@@ -201,7 +209,7 @@ func newLedger(before func(context.Context, []domain.Record) error) *ledger {
 
 func (l *ledger) Admit(ctx context.Context) (domain.Pass, error) { return domain.Pass{}, ctx.Err() }
 
-func (l *ledger) Bill(ctx context.Context, _ domain.Pass, records []domain.Record) error {
+func (l *ledger) Bill(ctx context.Context, pass domain.Pass, records []domain.Record) error {
 	if !slices.IsSortedFunc(records, func(a, b domain.Record) int { return cmp.Compare(a.Offset, b.Offset) }) {
 		return errors.New("the records of a batch are not in their order")
 	}
@@ -212,8 +220,17 @@ func (l *ledger) Bill(ctx context.Context, _ domain.Pass, records []domain.Recor
 			return err
 		}
 	}
+	at, kept, err := pass.Position(ctx, records)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if kept { // in one transaction with the records
+		if err := l.kept.Move(ctx, at); err != nil {
+			return err
+		}
+	}
 	l.durable[records[0].Partition] = append(l.durable[records[0].Partition], records...)
 	l.batches = append(l.batches, records)
 	close(l.changed)

@@ -77,6 +77,10 @@ type Config struct {
 	// service stops. It has to cover one charge budget and one commit. Default 20s.
 	DrainTimeout time.Duration
 
+	// Positions keep the positions of partitions outside of Kafka: what they hold wins, and
+	// offsets are committed to Kafka for tools only. Default nil: Kafka alone keeps them.
+	Positions Positions
+
 	// CreateTopics lets EnsureTopics create what is missing. Default true.
 	CreateTopics bool
 	// TopicPartitions and TopicReplication are used for created topics. Default

@@ -53,6 +53,10 @@ type Consumer struct {
 	check   probe
 	resumed chan struct{} // holds a token when a partition was resumed
 
+	restored  chan *restoration // those whose position is known
+	restoring sync.WaitGroup    // those who find it out; only the poll loop adds to it
+	withheld  map[int32]bool    // given to us by the group and not to the client; the poll loop's alone
+
 	mu       sync.RWMutex // guards what follows; only the poll loop's goroutine writes
 	started  bool
 	polling  bool
@@ -61,6 +65,7 @@ type Consumer struct {
 	former   map[int32]*lane   // last lane of a partition that left before it had ended
 	paused   map[int32]bool    // what we paused, and nothing else
 	awaited  map[int32]awaited // not paused, and not heard of since; the poll loop's alone
+	owed     map[int32]*restoration
 	lastPoll time.Time
 	fatal    error
 
@@ -93,8 +98,9 @@ func New(cfg Config, biller Biller, logger *slog.Logger, to Telemetry, clock dom
 	c := &Consumer{
 		cfg: cfg, client: client, logs: logs, clock: clock, logger: logger,
 		lanes: map[int32]*lane{}, former: map[int32]*lane{}, paused: map[int32]bool{},
-		awaited: map[int32]awaited{},
-		check:   probe{turn: make(chan struct{}, 1)}, resumed: make(chan struct{}, 1),
+		awaited: map[int32]awaited{}, owed: map[int32]*restoration{}, withheld: map[int32]bool{},
+		restored: make(chan *restoration),
+		check:    probe{turn: make(chan struct{}, 1)}, resumed: make(chan struct{}, 1),
 	}
 	c.committer = newCommitter(client, cfg.Topic, cfg.CommitInterval, logger,
 		func(ctx context.Context) { c.metrics.commitFailed(ctx) })
@@ -153,6 +159,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		failure = c.finish(lanes)
 	}
 	endAside()
+	helpers.Go(c.restoring.Wait)
 	switch returned := within(fatalGrace, helpers.Wait); {
 	case c.fatalError() != nil: // no leaving after that
 	case !returned: // closing under a call would crash

@@ -14,6 +14,7 @@ type batch struct {
 	from, to int64 // places in the lane's queue between which its records stand
 	setbacks int   // how many the lane had had when the batch began
 	err      error // what became of it; nil: durable
+	told     int64 // the position that its transaction wrote, where the book keeps it
 
 	heldUp []*lane // lanes with records that wait for this batch; guarded by flights
 }

@@ -112,7 +112,7 @@ func TestNoPauseOutlivesAnAssignment(t *testing.T) {
 	require.NoError(t, b.revoked(b.parts(0)))
 	require.Empty(t, b.paused)
 	require.NoError(t, b.client.IncrementalAssign(b.parts(0)))
-	b.begin(0) // and no resume
+	b.begin(0, nil) // and no resume
 	again := b.lanes[0]
 	b.turn(t, "records come", func() bool { return again.status().Queued > 0 })
 	<-b.biller.batches

@@ -43,7 +43,8 @@ type lane struct {
 	landed   chan *batch    // batches that have ended
 	done     chan struct{}  // closed when the goroutine has ended
 
-	own laneOwn // the goroutine's
+	own  laneOwn // the goroutine's
+	kept keeper  // likewise; nothing where Kafka alone keeps the position
 
 	mu     sync.Mutex // guards what follows
 	inbox  []item
@@ -79,6 +80,8 @@ type laneShown struct {
 	inFlight  int   // records of these
 	end       *mark // end of the partition, behind everything held
 	position  int64 // next offset to be committed; unknown until seen
+	moved     mark  // that far all is durable; as taken from the book, or unknown, until something is
+	fenced    bool  // the partition was taken by somebody else
 	high      int64 // high watermark as last heard; unknown until then
 	pausing   bool
 	failures  int // tries in a row
@@ -99,7 +102,7 @@ func newLane(ctx context.Context, shared *crew, partition int32, earlier *lane) 
 		done:   make(chan struct{}),
 		listen: 1,
 		load:   load{maxRecords: shared.cfg.LaneRecords, maxBytes: shared.cfg.LaneBytes},
-		shown:  laneShown{position: unknown, high: unknown},
+		shown:  laneShown{position: unknown, high: unknown, moved: mark{offset: unknown, epoch: noEpoch}},
 	}
 }
 
@@ -126,6 +129,7 @@ func (l *lane) reachEnd(end mark) {
 	defer l.mu.Unlock()
 	l.shown.end = &end
 	l.pass()
+	ring(l.arrived) // the position may be all there is to do
 }
 
 // pass moves the position to the end of the partition once everything before
@@ -140,7 +144,7 @@ func (l *lane) pass() {
 
 // move tells the committer how far everything is durable. The lock is held.
 func (l *lane) move(position mark) {
-	l.shown.position = position.offset
+	l.shown.position, l.shown.moved = position.offset, position
 	l.note(l, position)
 }
 
@@ -193,19 +197,20 @@ func (l *lane) run() {
 	for l.intake.Err() == nil {
 		l.feed()
 		l.begin()
+		l.trail()
 		l.await()
 	}
 	if own.seeking {
 		l.launch(<-l.admitted)
 	}
 	l.windUp()
+	l.keepLast()
 }
 
 // prepare makes the timers of a lane, none of which runs yet.
 func (l *lane) prepare() {
 	own := &l.own
-	own.pauses = backoff.NewExponentialBackOff()
-	own.pauses.InitialInterval, own.pauses.MaxInterval, own.pauses.Multiplier = firstRetry, lastRetry, 2
+	own.pauses = newPauses()
 	own.linger, own.retry = stoppedTimer(), stoppedTimer()
 }
 
@@ -225,8 +230,21 @@ func (l *lane) await() {
 		own.ticking, own.pressed = false, true
 	case <-own.retry.C:
 		l.setPausing(false)
+	case asked := <-l.kept.asks:
+		l.answer(asked)
+	case done := <-l.kept.wrote:
+		l.written(done)
+	case <-l.kept.due:
+		l.catchUp()
 	case <-l.intake.Done():
 	}
+}
+
+// newPauses returns the pauses between tries of one thing.
+func newPauses() *backoff.ExponentialBackOff {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier = firstRetry, lastRetry, 2
+	return pauses
 }
 
 func stoppedTimer() *time.Timer {

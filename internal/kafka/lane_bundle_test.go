@@ -15,6 +15,7 @@ import (
 // handed is a batch whose Bill is under way.
 type handed struct {
 	records []domain.Record
+	pass    domain.Pass
 	ctx     context.Context //nolint:containedctx // what the lane gave, for the test to look at
 	outcome chan error
 }
@@ -47,8 +48,8 @@ func (b *handBiller) Admit(ctx context.Context) (domain.Pass, error) {
 	}
 }
 
-func (b *handBiller) Bill(ctx context.Context, _ domain.Pass, records []domain.Record) error {
-	begun := &handed{records: records, ctx: ctx, outcome: make(chan error)}
+func (b *handBiller) Bill(ctx context.Context, pass domain.Pass, records []domain.Record) error {
+	begun := &handed{records: records, pass: pass, ctx: ctx, outcome: make(chan error)}
 	select {
 	case b.batches <- begun:
 	case <-b.over:

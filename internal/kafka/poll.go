@@ -9,7 +9,7 @@ import (
 const (
 	// pollWait bounds one poll, and thereby how late a shutdown is noticed.
 	pollWait = 100 * time.Millisecond
-	// pausedPollWait is the wait while something is paused: only the loop resumes.
+	// pausedPollWait is the wait while something is paused, or not begun yet: only the loop resumes.
 	pausedPollWait = 10 * time.Millisecond
 	// tendEvery is how often high watermarks are read from the client's cache, and
 	// partitions looked at that should have been heard of.
@@ -54,6 +54,7 @@ func (c *Consumer) accept(message *confluent.Message) {
 
 // tend keeps the flow going, and returns for how many milliseconds to poll.
 func (c *Consumer) tend() int {
+	c.beginRestored()
 	for partition := range c.paused {
 		if c.lanes[partition].roomy() {
 			c.resume(partition)
@@ -66,8 +67,9 @@ func (c *Consumer) tend() int {
 		c.mu.Unlock()
 		c.readWatermarks()
 		c.prod(now)
+		c.retake()
 	}
-	if len(c.paused) > 0 {
+	if len(c.paused) > 0 || len(c.owed) > 0 {
 		return int(pausedPollWait.Milliseconds())
 	}
 	return int(pollWait.Milliseconds())

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"example.com/billing/internal/domain"
 )
 
 // onRebalance is called by the client inside Poll and Close. What it returns is
@@ -26,6 +28,11 @@ func (c *Consumer) onRebalance(_ *confluent.Consumer, event confluent.Event) err
 }
 
 func (c *Consumer) assigned(parts []confluent.TopicPartition) error {
+	if c.cfg.Positions != nil && len(parts) > 0 && !c.isClosing() {
+		c.metrics.rebalanced(c.root, "assigned", len(parts))
+		c.logger.Info("partitions assigned", "partitions", numbers(parts))
+		return c.restore(parts)
+	}
 	if err := c.client.IncrementalAssign(parts); err != nil {
 		return c.fail(fmt.Errorf("assign %d partitions: %w", len(parts), err))
 	}
@@ -36,7 +43,7 @@ func (c *Consumer) assigned(parts []confluent.TopicPartition) error {
 		return c.client.Pause(parts) // the rebalance has to end, but nothing is taken any more
 	}
 	for _, part := range parts {
-		c.begin(part.Partition)
+		c.begin(part.Partition, nil)
 		c.await(part.Partition)
 	}
 	c.metrics.rebalanced(c.root, "assigned", len(parts))
@@ -44,9 +51,13 @@ func (c *Consumer) assigned(parts []confluent.TopicPartition) error {
 	return nil
 }
 
-// begin starts a lane, after the end of an earlier one of the same partition.
-func (c *Consumer) begin(partition int32) {
+// begin starts a lane, after the end of an earlier one of the same partition. Taken is the
+// position that it has in the book; nil: none.
+func (c *Consumer) begin(partition int32, taken *domain.Position) {
 	l := newLane(c.root, c.crew, partition, c.former[partition])
+	if taken != nil {
+		l.keep(c.cfg.Positions, *taken)
+	}
 	c.mu.Lock()
 	delete(c.former, partition)
 	c.lanes[partition] = l
@@ -57,7 +68,7 @@ func (c *Consumer) begin(partition int32) {
 
 func (c *Consumer) revoked(parts []confluent.TopicPartition) error {
 	if c.isClosing() {
-		return c.client.IncrementalUnassign(parts)
+		return c.client.IncrementalUnassign(c.assignedOf(parts))
 	}
 	lost := c.client.AssignmentLost()
 	c.unpause(parts)
@@ -77,7 +88,7 @@ func (c *Consumer) revoked(parts []confluent.TopicPartition) error {
 		}
 		_ = c.release(lanes, 1) // logged; what is not committed is a duplicate elsewhere
 	}
-	if err := c.client.IncrementalUnassign(parts); err != nil {
+	if err := c.client.IncrementalUnassign(c.assignedOf(parts)); err != nil {
 		return c.fail(fmt.Errorf("unassign %d partitions: %w", len(parts), err))
 	}
 	if len(parts) > 0 {
@@ -91,6 +102,7 @@ func (c *Consumer) revoked(parts []confluent.TopicPartition) error {
 func (c *Consumer) take(partitions []int32) []*lane {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forget(partitions)
 	var taken []*lane
 	for _, partition := range partitions {
 		delete(c.paused, partition)
@@ -110,7 +122,9 @@ func (c *Consumer) take(partitions []int32) []*lane {
 	return taken
 }
 
-func (c *Consumer) takeAll() []*lane { return c.take(slices.Collect(maps.Keys(c.lanes))) }
+func (c *Consumer) takeAll() []*lane {
+	return c.take(slices.AppendSeq(slices.Collect(maps.Keys(c.lanes)), maps.Keys(c.owed)))
+}
 
 // release commits what the drained lanes made durable and ends their right to.
 // It tries as often as told within flushTimeout: during a rebalance commits may fail.

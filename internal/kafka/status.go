@@ -18,6 +18,8 @@ const (
 	Waiting  State = "waiting"  // for a free transaction, or for intake to be admitted
 	Billing  State = "billing"  // batches are in flight
 	Retrying State = "retrying" // the last batch failed; pausing before the next one
+	// Restoring: the partition is ours, and its position in the book is not known yet.
+	Restoring State = "restoring"
 )
 
 // Status is what the consumer is doing at one moment. It is a copy.
@@ -80,6 +82,7 @@ func (c *Consumer) Status() Status {
 	if c.fatal != nil {
 		now.Fatal = c.fatal.Error()
 	}
+	now.Partitions = c.owing()
 	lanes := make([]*lane, 0, len(c.lanes))
 	paused := make(map[int32]bool, len(c.paused))
 	for partition, l := range c.lanes {

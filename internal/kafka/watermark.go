@@ -45,3 +45,17 @@ func (q *queue) finish(b *batch) progress {
 	q.scan = max(q.scan, q.head)
 	return made
 }
+
+// prefix returns the position behind the records that are durable, or in the batch at no
+// greater an offset than last, and before which none is left that is neither. Some is false
+// where there is no such record.
+func (q *queue) prefix(b *batch, last int64) (to mark, some bool) {
+	for place := q.head; place < q.end(); place++ {
+		it := q.at(place)
+		if it.state != durable && (it.in != b || it.record.Offset > last) {
+			break
+		}
+		to, some = it.next(), true
+	}
+	return to, some
+}

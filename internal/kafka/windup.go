@@ -33,6 +33,10 @@ func (l *lane) windUp() {
 		case ended := <-l.landed:
 			l.land(ended)
 			healthy = healthy && ended.err == nil
+		case asked := <-l.kept.asks:
+			l.answer(asked)
+		case done := <-l.kept.wrote:
+			l.written(done)
 		case <-cancelled:
 			healthy, cancelled = false, nil
 		}

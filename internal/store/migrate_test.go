@@ -102,7 +102,7 @@ func TestTheSchemaGoesUpAndDownAndUpAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, done, steps(t))
 		require.Equal(t, steps(t), applied(t, m))
-		require.Equal(t, "charge charge_intent dead_letter dedup_stat letter_action processed_event processed_event_default", value[string](t, conn, tables))
+		require.Equal(t, "charge charge_intent consumer_offset dead_letter dedup_stat letter_action processed_event processed_event_default", value[string](t, conn, tables))
 		done, err = m.Up(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, done, "there is nothing more to do")
@@ -182,6 +182,7 @@ func TestTheSchemaHoldsTheUniqueKeysOfTheProtocol(t *testing.T) {
 		"ON public.charge_intent USING btree (order_id) WHERE (state = ANY (ARRAY['calling'::text, 'unknown'::text, 'answered'::text, 'parked'::text]))",
 		`ON public.dead_letter USING btree (topic, partition, "offset")`,
 		"ON public.dedup_stat USING btree (consumer_group, topic, partition, minute)",
+		"ON public.consumer_offset USING btree (consumer_group, topic, partition)",
 	} {
 		var n int
 		for _, def := range defs {

@@ -73,6 +73,10 @@ func validRows() map[string]columns {
 			"letter_id": "1", "action": "'discard'", "actor": "'alice'", "reason": "'because'", "outcome": "'charged'",
 			"result": "'captured'", "at": now,
 		},
+		"consumer_offset": {
+			"consumer_group": "'g'", "topic": "'t'", "partition": "0", "offset": "0", "leader_epoch": "0", "metadata": "''",
+			"epoch": "1", "moved_at": now,
+		},
 	}
 }
 
@@ -125,6 +129,13 @@ func impossibleRows() map[string]map[string]columns {
 			"a long story":               {"reason": "repeat('x', 501)"},
 			"a discard without a reason": {"reason": "''"},
 			"a replay with an outcome":   {"action": "'replay'"},
+		},
+		"consumer_offset": {
+			"an offset below zero":            {"offset": "-1"},
+			"a leader epoch below zero":       {"leader_epoch": "-1"},
+			"an epoch of nobody":              {"epoch": "0"},
+			"a position that was never moved": {"moved_at": "NULL"},
+			"a move to no position":           {"offset": "NULL"},
 		},
 	}
 }
