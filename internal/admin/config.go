@@ -56,10 +56,12 @@ type Deps struct {
 
 // ConsumerStatus is what the consumer does at one moment.
 type ConsumerStatus struct {
-	Topic    string
-	Group    string
-	Running  bool      // polling: neither before the start nor draining
-	LastPoll time.Time // zero before the first
+	Topic string
+	Group string
+	// OffsetStore is who keeps the positions: kafka or postgres.
+	OffsetStore string
+	Running     bool      // polling: neither before the start nor draining
+	LastPoll    time.Time // zero before the first
 	// BrokerError is the latest trouble with the brokers, empty once it is over.
 	BrokerError      string
 	BrokerErrorSince time.Time
@@ -82,7 +84,8 @@ type PartitionStatus struct {
 	Partition     int32
 	State         string
 	Queued        int   // records that wait or are in flight
-	InFlight      int   // records of the running batch
+	Batches       int   // in flight
+	InFlight      int   // records of these
 	Done          int64 // the next offset to commit: all below it is durable
 	Committed     int64
 	HighWatermark int64

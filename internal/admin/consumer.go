@@ -9,6 +9,7 @@ import (
 type consumerView struct {
 	Topic            string           `json:"topic"`
 	Group            string           `json:"group"`
+	OffsetStore      string           `json:"offset_store"`
 	Running          bool             `json:"running"`
 	LastPoll         *time.Time       `json:"last_poll"`
 	BrokerError      *string          `json:"broker_error"`
@@ -34,6 +35,7 @@ type assignmentView struct {
 	Partition       int32   `json:"partition"`
 	State           string  `json:"state"`
 	Queued          int     `json:"queued"`
+	Batches         int     `json:"batches"`
 	InFlight        int     `json:"in_flight"`
 	NextOffset      *int64  `json:"next_offset"`
 	CommittedOffset *int64  `json:"committed_offset"`
@@ -51,7 +53,7 @@ func (s *Server) consumer(r *http.Request) (any, error) {
 	}
 	now := s.deps.Consumer()
 	view := consumerView{
-		Topic: now.Topic, Group: now.Group, Running: now.Running, LastPoll: instant(now.LastPoll),
+		Topic: now.Topic, Group: now.Group, OffsetStore: now.OffsetStore, Running: now.Running, LastPoll: instant(now.LastPoll),
 		BrokerError: optional(now.BrokerError), BrokerErrorSince: instant(now.BrokerErrorSince),
 		Fatal: optional(now.Fatal), LeavingLanes: now.LeavingLanes,
 		Paused: len(now.Pauses) > 0, Pauses: make([]pauseView, len(now.Pauses)),
@@ -77,7 +79,7 @@ func (s *Server) consumer(r *http.Request) (any, error) {
 
 func viewAssignment(p *PartitionStatus) assignmentView {
 	return assignmentView{
-		Partition: p.Partition, State: p.State, Queued: p.Queued, InFlight: p.InFlight,
+		Partition: p.Partition, State: p.State, Queued: p.Queued, Batches: p.Batches, InFlight: p.InFlight,
 		NextOffset: offset(p.Done), CommittedOffset: offset(p.Committed),
 		HighWatermark: offset(p.HighWatermark), Lag: offset(p.Lag),
 		Paused: optional(p.Paused), Failures: p.Failures, LastError: optional(p.LastError),

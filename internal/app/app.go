@@ -59,7 +59,8 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 		return nil, errors.Join(err, a.close(ctx))
 	}
 	a.gate = domain.NewGate(a.clock)
-	policy := s.policy(owner())
+	name := owner()
+	policy := s.policy(name)
 	policy.Limiter, policy.Breaker = payment.NewLimiter(s.Flow.MaxInFlight), payment.NewBreaker()
 	biller := domain.NewBiller(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7},
 		a.store, client, a.gate, a.clock, a.log)
@@ -68,7 +69,7 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	if err = showGate(a.telemetry.Meters(), a.gate); err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}
-	if a.consumer, err = kafka.New(s.kafka(), biller, a.log, kafka.Telemetry{
+	if a.consumer, err = kafka.New(a.consuming(name), biller, a.log, kafka.Telemetry{
 		Tracers: a.telemetry.Tracers(), Meters: a.telemetry.Meters(), Propagator: a.telemetry.Propagator(),
 	}, a.clock); err != nil {
 		return nil, errors.Join(err, a.close(ctx))

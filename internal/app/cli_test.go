@@ -28,13 +28,13 @@ func TestWrongConfigurationIsToldAllAtOnce(t *testing.T) {
 	t.Parallel()
 	code, _, errs := command(t, []string{
 		"KAFKA_BROKERS=nowhere", "DATABASE_URL=ftp://user:hidden@x", "CHARGE_BUDGET=soon", "MAX_IN_FLIGHT=0",
-		"RETRY_HORIZON=30h", "OFFSET_STORE=postgres", "LOG_LEVEL=loud", "ADMIN_TOKEN_FILE=/does/not/exist",
+		"RETRY_HORIZON=30h", "OFFSET_STORE=etcd", "LOG_LEVEL=loud", "ADMIN_TOKEN_FILE=/does/not/exist",
 		"DATABASE_MAX_CONNS=5", "KAFKA_SECURITY_PROTOCOL=carrier-pigeon", "ADMIN_INSECURE=perhaps", "ADMIN_ADDR=foo",
 	}, "serve")
 	require.Equal(t, 2, code)
 	for _, complaint := range []string{
 		"nowhere", "DATABASE_URL", "PAYMENT_URL is required", `CHARGE_BUDGET: "soon"`, "MAX_IN_FLIGHT must be above zero",
-		"RETRY_HORIZON (30h0m0s) < PAYMENT_KEY_TTL (24h0m0s) is violated", "OFFSET_STORE=postgres: keeping offsets in the database is not built yet",
+		"RETRY_HORIZON (30h0m0s) < PAYMENT_KEY_TTL (24h0m0s) is violated", "OFFSET_STORE=etcd: must be one of [kafka postgres]",
 		"LOG_LEVEL=loud", "ADMIN_TOKEN_FILE", "DATABASE_MAX_CONNS (5) is violated", "carrier-pigeon", `ADMIN_INSECURE: "perhaps"`, `ADMIN_ADDR: "foo"`,
 	} {
 		require.Contains(t, errs, complaint)
@@ -45,7 +45,7 @@ func TestWrongConfigurationIsToldAllAtOnce(t *testing.T) {
 func TestAValueWhoseFeatureIsNotBuiltYetRefusesToStart(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{
-		"OFFSET_STORE=postgres", "PAYMENT_LOOKUP=true", "RETENTION_MODE=delete",
+		"PAYMENT_LOOKUP=true", "RETENTION_MODE=delete",
 		"KAFKA_DLQ_TOPIC=elsewhere", "KAFKA_EVENTS_TOPIC=elsewhere",
 	} {
 		code, _, errs := command(t, append(required(), v), "serve")

@@ -30,36 +30,38 @@ func (w *world) orders(n int64, partitions int32) {
 
 func TestAFailingProviderLosesNothingAndChargesNothingTwice(t *testing.T) {
 	t.Parallel()
-	for name, faults := range map[string]string{
-		"resets after the charge":         "reset-after=0.2",
-		"hangs after the charge":          "hang=next20",
-		"answers with an id of 10 MB":     "huge-id=next5",
-		"answers with a NUL in the id":    "nul-id=next50",
-		"cuts the body":                   "cut=0.2",
-		"fails after the charge":          "500-after=0.2",
-		"fails before the charge":         "503-before=0.3",
-		"refuses by rate with a pause":    "429=next30:1",
-		"says that the key is in use":     "409=next30",
-		"answers with something not JSON": "not-json=0.5",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const orders = 200
-			w := setup(t, 3, mustFaults(t, faults))
-			w.orders(orders, 3)
-			s := w.start(nil)
-			w.settled()
+	inEveryStore(t, func(t *testing.T, offsets string) {
+		for name, faults := range map[string]string{
+			"resets after the charge":         "reset-after=0.2",
+			"hangs after the charge":          "hang=next20",
+			"answers with an id of 10 MB":     "huge-id=next5",
+			"answers with a NUL in the id":    "nul-id=next50",
+			"cuts the body":                   "cut=0.2",
+			"fails after the charge":          "500-after=0.2",
+			"fails before the charge":         "503-before=0.3",
+			"refuses by rate with a pause":    "429=next30:1",
+			"says that the key is in use":     "409=next30",
+			"answers with something not JSON": "not-json=0.5",
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				const orders = 200
+				w := setupIn(t, offsets, 3, mustFaults(t, faults))
+				w.orders(orders, 3)
+				s := w.start(nil)
+				w.settled()
 
-			ledger := w.provider.Ledger()
-			require.EqualValues(t, orders, ledger.CapturedOrders)
-			require.Zero(t, ledger.DoubleCharges)
-			require.NotEmpty(t, ledger.Faults, "the faults were played")
-			require.EqualValues(t, orders, s.stats().Captured)
-			require.EqualValues(t, orders, w.count(`SELECT count(*) FROM charge WHERE status = 'captured'`))
-			require.Zero(t, w.count(`SELECT count(*) FROM dead_letter`))
-			w.requireAttemptsCoverPosts()
-		})
-	}
+				ledger := w.provider.Ledger()
+				require.EqualValues(t, orders, ledger.CapturedOrders)
+				require.Zero(t, ledger.DoubleCharges)
+				require.NotEmpty(t, ledger.Faults, "the faults were played")
+				require.EqualValues(t, orders, s.stats().Captured)
+				require.EqualValues(t, orders, w.count(`SELECT count(*) FROM charge WHERE status = 'captured'`))
+				require.Zero(t, w.count(`SELECT count(*) FROM dead_letter`))
+				w.requireAttemptsCoverPosts()
+			})
+		}
+	})
 }
 
 // requireAttemptsCoverPosts holds the recorded attempts against the ledger.
@@ -125,23 +127,25 @@ func TestAMisconfigurationPausesIntakeAndParksNothing(t *testing.T) {
 
 func TestTwoEventsOfOneOrderAreOneCapture(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 2, mustFaults(t, "latency=uniform:5ms:50ms"))
-	var records []*kgo.Record
-	for n := range int64(100) {
-		a, b := newOrder(n+1), newOrder(n+1)
-		other := int32(1) // in two partitions at once
-		if n%2 == 0 {
-			other = 0 // in one batch
+	inEveryStore(t, func(t *testing.T, offsets string) {
+		w := setupIn(t, offsets, 2, mustFaults(t, "latency=uniform:5ms:50ms"))
+		var records []*kgo.Record
+		for n := range int64(100) {
+			a, b := newOrder(n+1), newOrder(n+1)
+			other := int32(1) // in two partitions at once
+			if n%2 == 0 {
+				other = 0 // in one batch
+			}
+			records = append(records, w.record(0, []byte(a.json())), w.record(other, []byte(b.json())))
 		}
-		records = append(records, w.record(0, []byte(a.json())), w.record(other, []byte(b.json())))
-	}
-	w.produce(records...)
-	s, _ := w.start(nil), w.start(nil)
-	w.settled()
-	ledger := w.provider.Ledger()
-	require.EqualValues(t, 100, ledger.Captures)
-	require.Zero(t, ledger.DoubleCharges)
-	n := s.stats()
-	require.EqualValues(t, 100, n.Captured)
-	require.EqualValues(t, 100, n.DuplicateOrder)
+		w.produce(records...)
+		s, _ := w.start(nil), w.start(nil)
+		w.settled()
+		ledger := w.provider.Ledger()
+		require.EqualValues(t, 100, ledger.Captures)
+		require.Zero(t, ledger.DoubleCharges)
+		n := s.stats()
+		require.EqualValues(t, 100, n.Captured)
+		require.EqualValues(t, 100, n.DuplicateOrder)
+	})
 }

@@ -107,6 +107,7 @@ func (a *App) consumerStatus() admin.ConsumerStatus {
 	s := a.consumer.Status()
 	view := admin.ConsumerStatus{
 		Topic: s.Topic, Group: s.GroupID, Running: s.Running, LastPoll: s.LastPoll,
+		OffsetStore: a.settings.Flow.OffsetStore,
 		BrokerError: s.BrokerError, BrokerErrorSince: s.BrokerErrorSince, Fatal: s.Fatal, LeavingLanes: s.Leaving,
 	}
 	if closed, reason, since := a.gate.Closed(); closed {
@@ -114,7 +115,7 @@ func (a *App) consumerStatus() admin.ConsumerStatus {
 	}
 	for _, p := range s.Partitions {
 		view.Partitions = append(view.Partitions, admin.PartitionStatus{
-			Partition: p.Partition, State: string(p.State), Queued: p.Queued, InFlight: p.InFlight,
+			Partition: p.Partition, State: string(p.State), Queued: p.Queued, Batches: p.Batches, InFlight: p.InFlight,
 			Done: p.Done, Committed: p.Committed, HighWatermark: p.HighWatermark, Lag: p.Lag,
 			Paused: p.Paused, Failures: p.Failures, LastError: p.LastError,
 		})

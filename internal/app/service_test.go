@@ -44,6 +44,7 @@ type world struct {
 	kafka    *kgo.Client
 	admin    *kadm.Client
 	services []*service
+	offsets  string // OFFSET_STORE
 }
 
 // running shows the logs of the services, for a test that fails.
@@ -57,8 +58,14 @@ func (w *world) running() string {
 
 func setup(t *testing.T, partitions int32, faults paymenttest.Faults) *world {
 	t.Helper()
+	return setupIn(t, "kafka", partitions, faults)
+}
+
+// setupIn is setup with services that keep their positions there.
+func setupIn(t *testing.T, offsets string, partitions int32, faults paymenttest.Faults) *world {
+	t.Helper()
 	name := uuid.NewString()[:8]
-	w := &world{t: t, brokers: brokersUnderTest(t), topic: "orders-" + name, group: "billing-" + name, url: storetest.URL(t)}
+	w := &world{offsets: offsets, t: t, brokers: brokersUnderTest(t), topic: "orders-" + name, group: "billing-" + name, url: storetest.URL(t)}
 
 	var err error
 	w.db, err = pgxpool.New(t.Context(), w.url)
@@ -99,6 +106,7 @@ func (w *world) start(env map[string]string) *service {
 		"KAFKA_BROKERS": strings.Join(w.brokers, ","), "KAFKA_TOPIC": w.topic, "KAFKA_GROUP_ID": w.group,
 		"KAFKA_SESSION_TIMEOUT": sessionTimeout, "DATABASE_URL": w.url, "PAYMENT_URL": w.payURL,
 		"PAYMENT_TIMEOUT": "1s", "CHARGE_BUDGET": "2s", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_INSECURE": "true",
+		"OFFSET_STORE": w.offsets,
 	}
 	maps.Copy(vars, env)
 	var environ []string
@@ -190,8 +198,20 @@ func (w *world) eventually(what string, condition func() bool) {
 func (w *world) settled() {
 	w.t.Helper()
 	w.eventually("lag 0 and nothing unfinished", func() bool {
-		return w.lag() == 0 && w.count(`SELECT count(*) FROM charge_intent WHERE state NOT IN ('parked', 'held')`) == 0
+		return w.lag() == 0 && w.behind() == 0 && w.count(`SELECT count(*) FROM charge_intent WHERE state NOT IN ('parked', 'held')`) == 0
 	})
+}
+
+// inEveryStore runs a test with services that keep their positions in Kafka, and in
+// the database.
+func inEveryStore(t *testing.T, test func(t *testing.T, offsets string)) {
+	t.Helper()
+	for _, offsets := range []string{"kafka", "postgres"} {
+		t.Run("positions in "+offsets, func(t *testing.T) {
+			t.Parallel()
+			test(t, offsets)
+		})
+	}
 }
 
 // lag is the number of records that the group has not committed; -1 while its
@@ -213,6 +233,20 @@ func (w *world) lag() int64 {
 		total += o.Offset - at
 	})
 	return total
+}
+
+// behind is the number of records before which the positions in the database stand, where
+// they are kept there.
+func (w *world) behind() (n int64) {
+	w.t.Helper()
+	if w.offsets == "kafka" {
+		require.Zero(w.t, w.count(`SELECT count(*) FROM consumer_offset`), "what is not used is not there")
+		return 0
+	}
+	ends, err := w.admin.ListEndOffsets(w.t.Context(), w.topic)
+	require.NoError(w.t, err)
+	ends.Each(func(o kadm.ListedOffset) { n += o.Offset })
+	return n - w.count(`SELECT coalesce(sum("offset"), 0) FROM consumer_offset WHERE consumer_group = $1 AND topic = $2`, w.group, w.topic)
 }
 
 // get asks the service's admin API.

@@ -67,9 +67,8 @@ func (s *Settings) unbuilt() (complaints []error) {
 	refuse(s.Payment.Lookup, "PAYMENT_LOOKUP", "true", "looking a charge up at the provider")
 	complaints = append(complaints,
 		oneOf("RETENTION_MODE", f.RetentionMode, "partition", "delete"),
-		oneOf("OFFSET_STORE", f.OffsetStore, "kafka", "postgres"))
+		oneOf("OFFSET_STORE", f.OffsetStore, inKafka, inPostgres))
 	refuse(f.RetentionMode == "delete", "RETENTION_MODE", "delete", "retention by deletes")
-	refuse(f.OffsetStore == "postgres", "OFFSET_STORE", "postgres", "keeping offsets in the database")
 	return complaints
 }
 

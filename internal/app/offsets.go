@@ -1,0 +1,272 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/billing/internal/domain"
+	"example.com/billing/internal/kafka"
+	"example.com/billing/internal/store"
+)
+
+// consuming returns the consumer's configuration, with who keeps its positions. Name is
+// this process's, as it takes partitions.
+func (a *App) consuming(name string) kafka.Config {
+	c := a.settings.kafka()
+	if a.settings.Flow.OffsetStore == inPostgres {
+		c.Positions = a.store.Offsets(name)
+	}
+	return c
+}
+
+// The values of OFFSET_STORE.
+const (
+	inKafka    = "kafka"
+	inPostgres = "postgres"
+)
+
+// OffsetsSettings are what the offsets commands need.
+type OffsetsSettings struct {
+	Kafka       KafkaSettings
+	OffsetStore string `env:"OFFSET_STORE" envDefault:"kafka"`
+	DatabaseURL string `env:"DATABASE_URL"`
+}
+
+// LoadOffsets reads what the offsets commands need.
+func LoadOffsets(environ []string) (OffsetsSettings, error) {
+	var s OffsetsSettings
+	if _, err := parse(environ, &s); err != nil {
+		return s, err
+	}
+	complaints := []error{oneOf("OFFSET_STORE", s.OffsetStore, inKafka, inPostgres), s.kafka().Validate()}
+	switch {
+	case s.DatabaseURL != "":
+		complaints = append(complaints, store.CheckURL(s.DatabaseURL))
+	case s.OffsetStore == inPostgres:
+		complaints = append(complaints, errors.New("DATABASE_URL is required where it keeps the offsets"))
+	}
+	return s, errors.Join(complaints...)
+}
+
+func (s *OffsetsSettings) kafka() kafka.Config {
+	all := Settings{Kafka: s.Kafka}
+	c := kafka.DefaultConfig()
+	c.Brokers, c.Topic, c.GroupID, c.Security = s.Kafka.Brokers, s.Kafka.Topic, s.Kafka.GroupID, all.kafka().Security
+	return c
+}
+
+// offsets is one run of an offsets command: the brokers, and the book where there is one.
+type offsets struct {
+	settings OffsetsSettings
+	brokers  *kafka.GroupAdmin
+	store    *store.Store   // nil: no database was named
+	book     *store.Offsets // likewise
+}
+
+// withOffsets runs an offsets command.
+func withOffsets(cmd *cobra.Command, p Process, run func(context.Context, *offsets) error) error {
+	settings, err := LoadOffsets(p.Environ)
+	if err != nil {
+		return usageError{fmt.Errorf("configuration:\n%w", err)}
+	}
+	o := &offsets{settings: settings}
+	if o.brokers, err = kafka.NewGroupAdmin(settings.kafka()); err != nil {
+		return usageError{err}
+	}
+	defer o.brokers.Close()
+	if settings.DatabaseURL != "" {
+		o.store, err = store.New(store.Config{
+			URL: settings.DatabaseURL, MaxTransactions: 1, LockTimeout: sideTimeout, IdleTimeout: sideTimeout,
+			SideLockTimeout: sideTimeout, SideTimeout: 2 * sideTimeout,
+		})
+		if err != nil {
+			return err
+		}
+		o.book = o.store.Offsets("billing offsets reset")
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), offsetsTimeout)
+	defer cancel()
+	err = run(ctx, o)
+	if o.store != nil {
+		err = errors.Join(err, o.store.Close())
+	}
+	return err
+}
+
+// offsetsTimeout bounds a whole offsets command.
+const offsetsTimeout = time.Minute
+
+// PartitionOffsets are where one partition stands; null: none.
+type PartitionOffsets struct {
+	Partition int32  `json:"partition"`
+	Database  *int64 `json:"database"`
+	Kafka     *int64 `json:"kafka"`
+	First     int64  `json:"first"`
+	End       int64  `json:"end"`
+	// Lag is how many offsets lie between where the group goes on and the end; control
+	// records of transactions count among them.
+	Lag int64 `json:"lag"`
+}
+
+// OffsetsReport is what billing offsets show prints as JSON.
+type OffsetsReport struct {
+	Topic       string             `json:"topic"`
+	Group       string             `json:"group"`
+	OffsetStore string             `json:"offset_store"`
+	Members     int                `json:"members"`
+	Partitions  []PartitionOffsets `json:"partitions"`
+}
+
+// report asks both stores.
+func (o *offsets) report(ctx context.Context) (OffsetsReport, error) {
+	group, err := o.brokers.Describe(ctx)
+	if err != nil {
+		return OffsetsReport{}, err
+	}
+	kept := map[int32]int64{}
+	if o.book != nil {
+		rows, err := o.book.List(ctx, o.settings.Kafka.GroupID, o.settings.Kafka.Topic)
+		if err != nil {
+			return OffsetsReport{}, err
+		}
+		for _, row := range rows {
+			kept[row.Partition] = row.Next
+		}
+	}
+	r := OffsetsReport{
+		Topic: o.settings.Kafka.Topic, Group: o.settings.Kafka.GroupID, OffsetStore: o.settings.OffsetStore, Members: group.Members,
+		Partitions: make([]PartitionOffsets, 0, len(group.Partitions)),
+	}
+	for _, p := range group.Partitions {
+		at := PartitionOffsets{Partition: p.Partition, First: p.First, End: p.End, Kafka: someOffset(p.Committed)}
+		if next, ok := kept[p.Partition]; ok {
+			at.Database = someOffset(next)
+		}
+		at.Lag = max(0, p.End-at.next(r.OffsetStore))
+		r.Partitions = append(r.Partitions, at)
+	}
+	return r, nil
+}
+
+// next is where the group goes on: what the store of positions holds, else what Kafka does,
+// else the first record; the first one too where that lies outside of the log.
+func (p *PartitionOffsets) next(offsetStore string) int64 {
+	next := p.First
+	switch {
+	case offsetStore == inPostgres && p.Database != nil:
+		next = *p.Database
+	case p.Kafka != nil:
+		next = *p.Kafka
+	}
+	if next < p.First {
+		return p.First
+	}
+	return next
+}
+
+func someOffset(n int64) *int64 {
+	if n == domain.NoOffset {
+		return nil
+	}
+	return &n
+}
+
+// target is where a reset goes: earliest, latest, an offset, or a time.
+type target struct {
+	word   string
+	offset int64
+	time   time.Time
+}
+
+func parseTarget(to string) (target, error) {
+	if to == "earliest" || to == "latest" {
+		return target{word: to}, nil
+	}
+	if n, err := strconv.ParseInt(to, 10, 64); err == nil && n >= 0 {
+		return target{offset: n}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, to); err == nil {
+		return target{time: at}, nil
+	}
+	return target{}, fmt.Errorf("--to %q: neither earliest, latest, an offset, nor a time such as 2026-01-31T12:00:00Z", to)
+}
+
+// change is one partition that a reset moves.
+type change struct {
+	Partition int32
+	From      *int64 // where the group would go on now, in its store; nil: nowhere yet
+	To        int64
+}
+
+// plan tells what a reset would change. It fails on an offset outside of the log.
+func (o *offsets) plan(ctx context.Context, to target, partitions []int32, now OffsetsReport) ([]change, error) {
+	var chosen []kafka.Offsets
+	for _, p := range now.Partitions {
+		if len(partitions) == 0 || slices.Contains(partitions, p.Partition) {
+			chosen = append(chosen, kafka.Offsets{Partition: p.Partition, First: p.First, End: p.End})
+		}
+	}
+	for _, asked := range partitions {
+		if !slices.ContainsFunc(chosen, func(p kafka.Offsets) bool { return p.Partition == asked }) {
+			return nil, fmt.Errorf("topic %s has no partition %d", now.Topic, asked)
+		}
+	}
+	var times map[int32]int64
+	if !to.time.IsZero() {
+		var err error
+		if times, err = o.brokers.At(ctx, to.time, chosen); err != nil {
+			return nil, err
+		}
+	}
+	var changes []change
+	for _, p := range chosen {
+		c := change{Partition: p.Partition, From: now.at(p.Partition)}
+		switch {
+		case to.word == "earliest":
+			c.To = p.First
+		case to.word == "latest":
+			c.To = p.End
+		case times != nil:
+			c.To = times[p.Partition]
+		case to.offset < p.First || to.offset > p.End:
+			return nil, fmt.Errorf("partition %d has no offset %d: it holds %d to %d", p.Partition, to.offset, p.First, p.End)
+		default:
+			c.To = to.offset
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+// at is what the store of positions holds for a partition.
+func (r *OffsetsReport) at(partition int32) *int64 {
+	for _, p := range r.Partitions {
+		if p.Partition == partition {
+			if r.OffsetStore == inPostgres {
+				return p.Database
+			}
+			return p.Kafka
+		}
+	}
+	return nil
+}
+
+// apply carries the changes out: first in the store that counts.
+func (o *offsets) apply(ctx context.Context, changes []change) error {
+	to := make(map[int32]int64, len(changes))
+	for _, c := range changes {
+		to[c.Partition] = c.To
+	}
+	if o.settings.OffsetStore == inPostgres {
+		if err := o.book.Reset(ctx, o.settings.Kafka.GroupID, o.settings.Kafka.Topic, to); err != nil {
+			return err
+		}
+	}
+	return o.brokers.Commit(ctx, to)
+}
