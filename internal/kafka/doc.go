@@ -52,6 +52,20 @@
 // A fatal client error ends [Consumer.Run] within seconds, without closing the client:
 // closing it after a fatal error may hang for ever in this version.
 //
+// # Positions in the book
+//
+// With Config.Positions the book keeps each partition's position, and Kafka gets it for tools.
+//
+//	assigned ─▶ restoring: take it in the book (its epoch rises), look whether its position is in the log
+//	                │ known          │ given back: forgotten
+//	                ▼                ▼
+//	          client assigned at it, lane runs ─▶ fenced: the lane ends; taken again if the group still says it is ours
+//
+// The callback does not wait for the book: the client gets the partition once its position is
+// known. A batch asks its lane for the position just before it commits, and writes it in its own transaction
+// as the last lock: the prefix that has landed, and its own records if they follow. What such writes leave
+// behind (control records, batches that ended out of order) is written aside when the lane is idle or ends.
+//
 // Offsets have gaps (aborted transactions, control records): nothing here counts
 // by offsets, and the end-of-partition event moves an idle lane's position behind the
 // control records, so that lag reaches zero.

@@ -27,6 +27,12 @@
 // tables were empty, the flow's sessions may not plan to read one from end to end.
 // Rows are locked in the order of the statement's ORDER BY.
 //
+// # Positions
+//
+// [Offsets] keeps how far each partition is durable, for a group that does not leave it to Kafka. A
+// partition is taken by raising its epoch; every write compares it, so that whoever had the partition
+// before fails with [domain.ErrFenced], the batch around the write included.
+//
 // # Errors
 //
 // Errors are told apart by SQLSTATE, never by text. Class 22 is
