@@ -31,6 +31,7 @@ func (w *world) orders(n int64, partitions int32) {
 func TestAFailingProviderLosesNothingAndChargesNothingTwice(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, offsets string) {
+		t.Helper()
 		for name, faults := range map[string]string{
 			"resets after the charge":         "reset-after=0.2",
 			"hangs after the charge":          "hang=next20",
@@ -128,6 +129,7 @@ func TestAMisconfigurationPausesIntakeAndParksNothing(t *testing.T) {
 func TestTwoEventsOfOneOrderAreOneCapture(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, offsets string) {
+		t.Helper()
 		w := setupIn(t, offsets, 2, mustFaults(t, "latency=uniform:5ms:50ms"))
 		var records []*kgo.Record
 		for n := range int64(100) {

@@ -13,6 +13,7 @@ import (
 func TestEachEventIsPostedOnceThoughAFifthOfTheRecordsAreDuplicates(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, offsets string) {
+		t.Helper()
 		for name, ignoreKeys := range map[string]bool{"a provider that honours keys": false, "a provider that ignores keys": true} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -37,8 +37,6 @@ func (w *world) deserted() {
 	w.eventually("the group has no members", func() bool { return w.show().Members == 0 })
 }
 
-func offset(n int64) *int64 { return &n }
-
 func TestPositionsInTheDatabaseSurviveTheDeletionOfTheGroup(t *testing.T) {
 	t.Parallel()
 	w := setupIn(t, "postgres", 3, paymenttest.Faults{})
@@ -68,6 +66,7 @@ func TestPositionsInTheDatabaseSurviveTheDeletionOfTheGroup(t *testing.T) {
 func TestOffsetsAreShownAndReset(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, offsets string) {
+		t.Helper()
 		w := setupIn(t, offsets, 2, paymenttest.Faults{})
 		w.orders(20, 2)
 		time.Sleep(2 * time.Millisecond) // the records' times count in milliseconds
@@ -86,10 +85,10 @@ func TestOffsetsAreShownAndReset(t *testing.T) {
 
 		var database *int64
 		if offsets == "postgres" {
-			database = offset(15)
+			database = new(int64(15))
 		}
 		at := func(partition int32) app.PartitionOffsets {
-			return app.PartitionOffsets{Partition: partition, Database: database, Kafka: offset(15), End: 15}
+			return app.PartitionOffsets{Partition: partition, Database: database, Kafka: new(int64(15)), End: 15}
 		}
 		require.Equal(t, app.OffsetsReport{
 			Topic: w.topic, Group: w.group, OffsetStore: offsets, Partitions: []app.PartitionOffsets{at(0), at(1)},
@@ -109,7 +108,7 @@ func TestOffsetsAreShownAndReset(t *testing.T) {
 		r := w.show()
 		require.Equal(t, at(0), r.Partitions[0])
 		require.EqualValues(t, 11, r.Partitions[1].Lag)
-		require.Equal(t, offset(4), r.Partitions[1].Kafka)
+		require.Equal(t, new(int64(4)), r.Partitions[1].Kafka)
 
 		for _, wrong := range [][]string{{"--to", "99", "--yes"}, {"--to", "0", "--partition", "7", "--yes"}} {
 			code, _, errs = reset(wrong...)
@@ -130,7 +129,7 @@ func TestOffsetsAreShownAndReset(t *testing.T) {
 		for to, want := range map[string]int64{"earliest": 0, "latest": 15} {
 			code, _, errs = reset("--to", to, "--yes")
 			require.Zero(t, code, errs)
-			require.Equal(t, offset(want), w.show().Partitions[0].Kafka)
+			require.Equal(t, new(want), w.show().Partitions[0].Kafka)
 		}
 	})
 }

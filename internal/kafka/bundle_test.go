@@ -126,7 +126,7 @@ func start(tb testing.TB, cfg kafka.Config, biller kafka.Biller) *running {
 func startObserved(tb testing.TB, cfg kafka.Config, biller kafka.Biller, to kafka.Telemetry) *running {
 	tb.Helper()
 	if book, ok := biller.(*ledger); ok && cfg.Positions != nil && book.kept == nil {
-		book.kept = cfg.Positions.(*positions)
+		book.kept, _ = cfg.Positions.(*positions)
 	}
 	consumer, err := kafka.New(cfg, biller, testLogger(tb), to, domain.SystemClock{})
 	require.NoError(tb, err)

@@ -25,6 +25,7 @@ import (
 func TestEveryRecordIsHandedOverInOrderAndCommitted(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 6, nil)
 		want := map[int32]int64{}
 		for partition := range int32(6) {
@@ -100,6 +101,7 @@ func TestAValueOverTheBoundIsDeliveredWhole(t *testing.T) {
 func TestABlockedPartitionIsPausedAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 3, nil)
 		for partition := range int32(3) {
 			b.fill(t, partition, 0, 300)
@@ -140,6 +142,7 @@ func TestABlockedPartitionIsPausedAndTheOthersGoOn(t *testing.T) {
 func TestBytesPauseAPartitionToo(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 1, nil)
 		for i := range 40 {
 			b.produce(t, &kgo.Record{Value: []byte(strings.Repeat(string(rune('a'+i%26)), 1000))})
@@ -163,6 +166,7 @@ func TestBytesPauseAPartitionToo(t *testing.T) {
 func TestPausingAgainAndAgainNeitherLosesNorRepeats(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 2, nil)
 		b.fill(t, 0, 0, 2000)
 		b.fill(t, 1, 0, 2000)
@@ -181,6 +185,7 @@ func TestPausingAgainAndAgainNeitherLosesNorRepeats(t *testing.T) {
 func TestAFailingBatchIsRunAgainAndNotCommitted(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 1, nil)
 		b.fill(t, 0, 0, 10)
 		var mu sync.Mutex
@@ -212,6 +217,7 @@ func TestAFailingBatchIsRunAgainAndNotCommitted(t *testing.T) {
 func TestNoEventOrOrderIsInTwoBatchesAtATime(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 3, nil)
 		// Few orders, each confirmed over and over in all partitions, by the same events and others.
 		const perPartition, orders = 300, 12
@@ -256,6 +262,7 @@ func confirmed(event, order int) []byte {
 func TestAFailureOfOnePartitionHoldsBackNoOther(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 2, nil)
 		b.fill(t, 0, 0, 50)
 		b.fill(t, 1, 0, 50)
@@ -280,6 +287,7 @@ func TestAFailureOfOnePartitionHoldsBackNoOther(t *testing.T) {
 func TestAStopDrainsTheRunningBatchAndCommitsIt(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 1, nil)
 		b.fill(t, 0, 0, 20)
 		began, release := make(chan context.Context, 20), make(chan struct{})
@@ -317,6 +325,7 @@ func TestAStopDrainsTheRunningBatchAndCommitsIt(t *testing.T) {
 func TestARevocationWaitsForAllBatchesInFlight(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 2, nil)
 		b.fill(t, 0, 0, 40)
 		b.fill(t, 1, 0, 40)
@@ -346,6 +355,7 @@ func TestARevocationWaitsForAllBatchesInFlight(t *testing.T) {
 func TestABatchThatDoesNotEndIsReportedAndNotCommitted(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 1, nil)
 		b.fill(t, 0, 0, 5)
 		began, release := make(chan context.Context, 5), make(chan struct{})
@@ -372,6 +382,7 @@ func TestABatchThatDoesNotEndIsReportedAndNotCommitted(t *testing.T) {
 func TestARebalanceUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 6, nil)
 		const perPartition = 1500
 		book := newLedger(func(context.Context, []domain.Record) error {
@@ -428,6 +439,7 @@ func TestARebalanceUnderLoadLosesNothing(t *testing.T) {
 func TestAbortedTransactionsAreNotDeliveredAndLagReachesZero(t *testing.T) {
 	t.Parallel()
 	inEveryStore(t, func(t *testing.T, in positionsIn) {
+		t.Helper()
 		b := setupKeeping(t, in, brokersUnderTest(t), 1, nil)
 		book := newLedger(nil)
 		r := start(t, b.config(), book)

@@ -183,7 +183,7 @@ func (g *GroupAdmin) partitions(ctx context.Context) ([]int32, error) {
 			return nil, fmt.Errorf("describe topic %s: %w", g.cfg.Topic, topic.Error)
 		}
 		for _, partition := range topic.Partitions {
-			partitions = append(partitions, int32(partition.Partition)) //nolint:gosec // brokers number them in 32 bits
+			partitions = append(partitions, int32(partition.Partition))
 		}
 	}
 	slices.Sort(partitions)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 func TestNoBatchWritesAPositionPastAnUnfinishedRecord(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible, not secret
+		random := rand.New(rand.NewPCG(seed, 1))
 		var q queue
 		stands := map[int64]bool{} // by offset: durable
 		var offsets []int64
@@ -74,12 +75,7 @@ func TestNoBatchWritesAPositionPastAnUnfinishedRecord(t *testing.T) {
 }
 
 func slicesHas(records []domain.Record, offset int64) bool {
-	for i := range records {
-		if records[i].Offset == offset {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(r domain.Record) bool { return r.Offset == offset })
 }
 
 // handPositions hands every write to the test, which says what becomes of it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"testing"
 
@@ -112,7 +111,7 @@ func (p *positions) offsets() map[int32]int64 {
 func (p *positions) set(group, topic string, to map[int32]int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for partition, next := range maps.All(to) {
+	for partition, next := range to {
 		epoch := p.rows[partition].Epoch + 1
 		p.rows[partition] = domain.Position{
 			Group: group, Topic: topic, Partition: partition, Next: next, LeaderEpoch: domain.NoLeaderEpoch, Epoch: epoch,

@@ -135,10 +135,9 @@ ON CONFLICT (consumer_group, topic, partition) DO UPDATE SET
 
 // Reset sets positions by hand, all or none, and fences whoever has the partitions.
 func (o *Offsets) Reset(ctx context.Context, group, topic string, to map[int32]int64) error {
-	err := transact(ctx, o.store.side, func(t domain.Tx) error {
+	err := o.store.side.WithContext(ctx).Transaction(func(db *gorm.DB) error {
 		for _, partition := range slices.Sorted(maps.Keys(to)) {
-			err := t.(tx).db.WithContext(ctx).Exec(resetOffset, group, topic, partition, to[partition], o.owner).Error
-			if err != nil {
+			if err := db.Exec(resetOffset, group, topic, partition, to[partition], o.owner).Error; err != nil {
 				return err
 			}
 		}
