@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -28,6 +29,19 @@ type telemetry struct {
 	duration   metric.Float64Histogram
 	attempts   metric.Int64Counter
 	inFlight   metric.Int64UpDownCounter
+	outcomes   sync.Map // outcome to labels: there are few, and many attempts
+}
+
+// outcome is what the metrics tell attempts apart by.
+type outcome struct {
+	kind   domain.AnswerKind
+	status int
+}
+
+// labels are the attributes of an outcome, ready for use.
+type labels struct {
+	duration []metric.RecordOption
+	attempts []metric.AddOption
 }
 
 func newTelemetry(tools Tools, target *url.URL) (*telemetry, error) {
@@ -79,19 +93,45 @@ func (t *telemetry) start(ctx context.Context, request domain.ChargeRequest, nth
 	t.inFlight.Add(ctx, 1)
 	began := t.clock.Now()
 	return ctx, func(answer domain.Answer) {
-		kind := attribute.String("billing.answer", answer.Kind.String())
+		is := t.labelled(outcome{answer.Kind, answer.Status})
 		t.inFlight.Add(ctx, -1)
-		t.duration.Record(ctx, t.clock.Now().Sub(began).Seconds(), metric.WithAttributes(kind))
-		t.attempts.Add(ctx, 1, metric.WithAttributes(kind, semconv.HTTPResponseStatusCode(answer.Status)))
-		span.SetAttributes(kind)
-		if answer.Status != 0 {
-			span.SetAttributes(semconv.HTTPResponseStatusCode(answer.Status))
-		}
-		if answer.Kind != domain.Captured && answer.Kind != domain.Declined {
-			span.SetAttributes(semconv.ErrorTypeKey.String(answer.Kind.String()))
-			span.SetStatus(codes.Error, answer.Detail)
-		}
-		span.End()
+		t.duration.Record(ctx, t.clock.Now().Sub(began).Seconds(), is.duration...)
+		t.attempts.Add(ctx, 1, is.attempts...)
+		end(span, answer)
+	}
+}
+
+// labelled returns the labels of an outcome.
+func (t *telemetry) labelled(o outcome) *labels {
+	if known, ok := t.outcomes.Load(o); ok {
+		return known.(*labels)
+	}
+	kind := answerKind(o.kind)
+	made := &labels{
+		duration: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(kind))},
+		attempts: []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(kind, semconv.HTTPResponseStatusCode(o.status)))},
+	}
+	known, _ := t.outcomes.LoadOrStore(o, made)
+	return known.(*labels)
+}
+
+func answerKind(k domain.AnswerKind) attribute.KeyValue {
+	return attribute.String("billing.answer", k.String())
+}
+
+// end closes the span of an attempt.
+func end(span trace.Span, answer domain.Answer) {
+	defer span.End()
+	if !span.IsRecording() {
+		return // nobody would see it
+	}
+	span.SetAttributes(answerKind(answer.Kind))
+	if answer.Status != 0 {
+		span.SetAttributes(semconv.HTTPResponseStatusCode(answer.Status))
+	}
+	if answer.Kind != domain.Captured && answer.Kind != domain.Declined {
+		span.SetAttributes(semconv.ErrorTypeKey.String(answer.Kind.String()))
+		span.SetStatus(codes.Error, answer.Detail)
 	}
 }
 
