@@ -7,15 +7,17 @@ import (
 
 // Bounds of the pace.
 const (
-	// leastWidth is how many callers a batch has at least: a fast provider is
-	// served best by few, since idle ones and their connections cost too.
-	leastWidth = 8
+	// leastWidth is how many callers all batches together have at least, and
+	// leastShare how many each of them has: a fast provider is served best by few,
+	// since they wait for each other and for the processor otherwise.
+	leastWidth = 16
+	leastShare = 2
 	// turn is how long the calls of a batch should take one after the other for
 	// each of its callers, if no other batch were calling.
-	turn = 4 * time.Millisecond
+	turn = 12 * time.Millisecond
 	// widenAfter is how long the calls of a batch may take to begin before it is
 	// asked whether it needs more callers.
-	widenAfter = 5 * turn
+	widenAfter = 20 * time.Millisecond
 	// widenFirst is widenAfter for a provider that has not answered yet: connections
 	// have to be made, and nothing says that it is slow.
 	widenFirst = 5 * widenAfter
@@ -28,7 +30,7 @@ const (
 	// fall and rise are over how many faster and slower answers the latency of the
 	// swift ones is taken.
 	fall = 8
-	rise = 256
+	rise = 1024
 	// straggler is how many mean latencies a batch waits for its last answer.
 	straggler = 3
 )
@@ -95,9 +97,10 @@ func (p *pace) hesitation() time.Duration {
 // that begin at the rate of one batch in a turn. More would only wait for each
 // other, and leave connections behind.
 func (p *pace) width(n, batches int) int {
-	each := turn * time.Duration(max(batches, 1))
+	batches = max(batches, 1)
+	each := turn * time.Duration(batches)
 	wanted := int((time.Duration(n)*p.swiftest() + each - 1) / each)
-	return min(max(wanted, leastWidth), n)
+	return min(max(wanted, leastWidth/batches, leastShare), n)
 }
 
 // wider returns how many more callers n calls get whose present ones have not
