@@ -29,7 +29,9 @@ type telemetry struct {
 	duration   metric.Float64Histogram
 	attempts   metric.Int64Counter
 	inFlight   metric.Int64UpDownCounter
-	outcomes   sync.Map // outcome to labels: there are few, and many attempts
+
+	mu       sync.RWMutex
+	outcomes map[outcome]*labels // there are few, and many attempts
 }
 
 // outcome is what the metrics tell attempts apart by.
@@ -51,7 +53,7 @@ func newTelemetry(tools Tools, target *url.URL) (*telemetry, error) {
 	if tools.Meter == nil {
 		tools.Meter = otel.GetMeterProvider()
 	}
-	t := &telemetry{clock: tools.Clock, tracer: tools.Tracer.Tracer(scope), server: serverAttributes(target)}
+	t := &telemetry{clock: tools.Clock, tracer: tools.Tracer.Tracer(scope), server: serverAttributes(target), outcomes: map[outcome]*labels{}}
 	meter := tools.Meter.Meter(scope)
 	var err error
 	t.duration, err = meter.Float64Histogram("billing.payment.duration", metric.WithUnit("s"),
@@ -103,16 +105,21 @@ func (t *telemetry) start(ctx context.Context, request domain.ChargeRequest, nth
 
 // labelled returns the labels of an outcome.
 func (t *telemetry) labelled(o outcome) *labels {
-	if known, ok := t.outcomes.Load(o); ok {
-		return known.(*labels)
+	t.mu.RLock()
+	known := t.outcomes[o]
+	t.mu.RUnlock()
+	if known != nil {
+		return known
 	}
 	kind := answerKind(o.kind)
 	made := &labels{
 		duration: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(kind))},
 		attempts: []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(kind, semconv.HTTPResponseStatusCode(o.status)))},
 	}
-	known, _ := t.outcomes.LoadOrStore(o, made)
-	return known.(*labels)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcomes[o] = made
+	return made
 }
 
 func answerKind(k domain.AnswerKind) attribute.KeyValue {
