@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 )
@@ -24,7 +24,8 @@ type Biller struct {
 	clock   Clock
 	log     *slog.Logger
 	pace    pace
-	late    sync.WaitGroup // calls, those left behind by their batch included
+	calling atomic.Int32 // batches whose calls have not all begun
+	hands   hands        // those who call, for calls left behind by their batch too
 }
 
 // NewBiller returns a Biller over a store and a provider. Gate is shared with
@@ -35,7 +36,7 @@ func NewBiller(p Policy, d Decoder, book Book, provider Provider, gate *Gate, cl
 		limiter = newFixedLimiter(p.MaxInFlight)
 	}
 	return &Biller{
-		policy: p, decoder: d, book: book, clock: clock, log: log,
+		policy: p, decoder: d, book: book, clock: clock, log: log, hands: newHands(),
 		caller: &caller{provider: provider, gate: gate, limiter: limiter, breaker: p.Breaker, log: log},
 	}
 }
@@ -133,6 +134,7 @@ func (b *Biller) record(ctx context.Context, tx Tx, batch *batch) error {
 		return err
 	}
 	r := newRuling(&b.policy, b.clock.Now())
+	r.expect(len(batch.opened()))
 	for _, it := range batch.items {
 		in := intents[it.event.ID]
 		if it.opened != nil {

@@ -111,9 +111,9 @@ type Facts struct {
 
 // Writes are the intents and charges that one transaction writes.
 type Writes struct {
-	Insert  []Intent // waiting or held: claim no order
-	Update  []Intent // compared with what they were
-	Delete  []Intent // finished; compared likewise
+	Insert  []Intent  // waiting or held: claim no order
+	Update  []Intent  // compared with what they were
+	Delete  []*Intent // finished; compared likewise
 	Charges []Charge
 }
 

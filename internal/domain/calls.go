@@ -12,6 +12,7 @@ type calls struct {
 	items  []*item // not handed out yet
 	open   map[*item]bool
 	closed bool
+	total  int
 
 	begun chan struct{} // closed when the last call has begun
 	all   chan struct{} // closed when every call is answered
@@ -20,7 +21,7 @@ type calls struct {
 
 func newCalls(items []*item) *calls {
 	c := &calls{
-		items: items, open: make(map[*item]bool, len(items)),
+		items: items, total: len(items), open: make(map[*item]bool, len(items)),
 		begun: make(chan struct{}), all: make(chan struct{}), ended: make(chan struct{}),
 	}
 	for _, it := range items {
@@ -55,6 +56,13 @@ func (c *calls) answered(it *item, a Answer) bool {
 		close(c.all)
 	}
 	return true
+}
+
+// answers returns how many calls are answered so far.
+func (c *calls) answers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total - len(c.open)
 }
 
 // haveBegun waits for the last call to begin, and gives up after a while.

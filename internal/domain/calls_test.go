@@ -58,21 +58,54 @@ func TestWhatIsOpenAtTheSoftDeadlineIsLeftBehind(t *testing.T) {
 	<-c.ended
 }
 
-func TestTheWidthFollowsTheLatency(t *testing.T) {
+func TestABatchGetsMoreCallersOnlyWhereTheyHelp(t *testing.T) {
 	t.Parallel()
 	var p pace
-	require.Equal(t, 256, p.width(256), "a provider that nobody knows yet is called wide")
 	for range 1000 {
 		p.observe(200 * time.Microsecond)
 	}
-	require.InDelta(t, 14, p.width(256), 3, "a fast one by few")
-	require.Equal(t, 3, p.width(3))
+	require.Equal(t, 14, p.wider(256, 1, 14, false), "no answer in a while: as many again")
+	require.Equal(t, 56, p.wider(256, 1, 200, false), "and no more than there are calls")
+	require.Zero(t, p.wider(256, 1, leastWidth, true), "a provider that answers as fast as ever does not get more")
+	for range 5000 {
+		p.observe(20 * time.Millisecond)
+	}
+	require.Equal(t, 242, p.wider(256, 1, 14, true), "one that has become slower does")
+}
+
+func TestOurOwnLoadIsNotTakenForASlowProvider(t *testing.T) {
+	t.Parallel()
+	var p pace
+	for i := range 4000 {
+		latency := time.Millisecond
+		if i%4 > 0 {
+			latency = 20 * time.Millisecond // waited for a processor
+		}
+		p.observe(latency)
+	}
+	require.Greater(t, p.latency(), 12*time.Millisecond)
+	require.Less(t, p.width(256, 1), 50, "the fastest answers tell what the provider takes")
+}
+
+func TestTheWidthFollowsTheLatency(t *testing.T) {
+	t.Parallel()
+	var p pace
+	require.Equal(t, 16, p.width(256, 1), "a provider that nobody knows yet is taken for a fast one")
+	require.Equal(t, widenFirst, p.hesitation(), "and is given time for its first answer")
+	for range 1000 {
+		p.observe(200 * time.Microsecond)
+	}
+	require.Equal(t, leastWidth, p.width(256, 1), "a fast one by few")
+	require.Equal(t, leastWidth/4, p.width(256, 4), "the fewer the more batches call")
+	require.Equal(t, leastShare, p.width(256, 100))
+	require.Equal(t, 3, p.width(3, 1))
+	require.Equal(t, widenAfter, p.hesitation())
 	require.Equal(t, 100*time.Millisecond, p.patience(100*time.Millisecond, 12*time.Second), "not less than the least")
 	require.Zero(t, p.patience(0, 12*time.Second), "0 waits for all")
-	for range 1000 {
+	for range 5000 {
 		p.observe(300 * time.Millisecond)
 	}
-	require.Equal(t, 256, p.width(256))
+	require.Equal(t, 256, p.width(256, 12), "a slow one by as many as there are calls, however many batches call")
 	require.InDelta(t, 900*time.Millisecond, p.patience(100*time.Millisecond, 12*time.Second), float64(50*time.Millisecond))
 	for range 1000 {
 		p.observe(time.Minute)

@@ -71,36 +71,47 @@ func (b *Biller) charge(stop, work context.Context, pass Pass, batch *batch) {
 	work = context.WithoutCancel(work) // a call left behind outlives the batch
 	caller := func() {
 		for it := calls.next(); it != nil; it = calls.next() {
-			lease := *it.opened
-			answer := b.call(stop, work, pass, &it.event, &lease)
+			answer := b.call(stop, work, pass, &it.event, it.opened)
 			if !calls.answered(it, answer) {
-				b.settleLate(work, it, &lease, answer, calls)
+				b.settleLate(work, it, answer, calls)
 			}
 		}
 	}
-	for width := b.pace.width(len(ready)); ; width *= 2 {
-		for range min(width, len(ready)) {
-			b.late.Go(caller)
-		}
-		if calls.haveBegun(widenAfter) {
-			break // else the provider is slower than it was: more callers
-		}
-	}
+	b.widen(calls, len(ready), caller)
 	calls.wait(b.pace.patience(b.policy.SoftDeadline, b.policy.ChargeBudget))
+}
+
+// widen has n calls begun by as many callers as they need.
+func (b *Biller) widen(calls *calls, n int, caller func()) {
+	batches := b.calling.Add(1)
+	defer b.calling.Add(-1)
+	width, answers := 0, 0
+	for more := b.pace.width(n, int(batches)); ; {
+		for range more {
+			b.hands.do(caller)
+		}
+		width += more
+		if calls.haveBegun(b.pace.hesitation()) {
+			return
+		}
+		before := answers
+		answers = calls.answers()
+		more = b.pace.wider(n, int(b.calling.Load()), width, answers > before)
+	}
 }
 
 // settleLate records the answer to a call that was left behind, once the
 // transaction of its batch has ended.
-func (b *Biller) settleLate(ctx context.Context, it *item, lease *Intent, answer Answer, calls *calls) {
+func (b *Biller) settleLate(ctx context.Context, it *item, answer Answer, calls *calls) {
 	<-calls.ended
 	ctx, cancel := context.WithTimeout(ctx, b.policy.Lease)
 	defer cancel()
-	b.settleWithin(ctx, &it.event, lease, answer)
+	b.settleWithin(ctx, &it.event, it.opened, answer)
 }
 
 // Drain waits for the calls that batches have left behind. Each ends within its
-// lease.
-func (b *Biller) Drain() { b.late.Wait() }
+// lease. No batch may be billed afterwards.
+func (b *Biller) Drain() { b.hands.drain() }
 
 // call sends the charge of a leased intent, within its budget.
 func (b *Biller) call(stop, work context.Context, pass Pass, e *Event, in *Intent) Answer {

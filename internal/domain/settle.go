@@ -41,6 +41,12 @@ func newRuling(p *Policy, now time.Time) *ruling {
 	return &ruling{policy: p, now: now, stats: Stats{}}
 }
 
+// expect makes room for so many events that will end.
+func (r *ruling) expect(n int) {
+	r.writes.Charges = make([]Charge, 0, n)
+	r.writes.Delete = make([]*Intent, 0, n)
+}
+
 // settle decides what an answer makes of an event. The answer belongs to the
 // lease named by token: once that lease is gone, only a capture still counts.
 func (r *ruling) settle(s situation, token uuid.UUID, a Answer) {
@@ -166,7 +172,7 @@ func (r *ruling) drop(in *Intent) {
 	if in == nil || !in.Stored() {
 		return
 	}
-	r.writes.Delete = append(r.writes.Delete, *in)
+	r.writes.Delete = append(r.writes.Delete, in)
 	if in.State.Dead() || !in.ReplayedAt.IsZero() {
 		r.resolve = append(r.resolve, in.EventID)
 	}

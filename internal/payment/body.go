@@ -2,13 +2,14 @@ package payment
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"example.com/billing/internal/domain"
 )
@@ -59,17 +60,19 @@ func readBody(body io.Reader) ([]byte, error) {
 // longer one after some point, has none from there on.
 func members(body []byte, names ...string) map[string]string {
 	found := make(map[string]string, len(names))
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+	// As lenient as the usual readers of JSON: what is odd elsewhere in the body is not our affair.
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if start, err := decoder.ReadToken(); err != nil || start.Kind() != jsontext.KindBeginObject {
 		return found
 	}
-	for decoder.More() {
-		name, err := decoder.Token()
+	for decoder.PeekKind() == jsontext.KindString {
+		token, err := decoder.ReadToken()
 		if err != nil {
 			return found
 		}
-		var value json.RawMessage
-		if decoder.Decode(&value) != nil {
+		name := token.String()
+		value, err := decoder.ReadValue()
+		if err != nil {
 			return found
 		}
 		for _, wanted := range names {
@@ -83,16 +86,19 @@ func members(body []byte, names ...string) map[string]string {
 
 // saneString returns the value of a JSON string that is fit to be stored and
 // shown, else "".
-func saneString(value json.RawMessage) string {
-	var s string
-	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil {
+func saneString(value jsontext.Value) string {
+	if value.Kind() != jsontext.KindString {
 		return ""
 	}
+	raw, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return "" // invalid UTF-8, or half a surrogate pair
+	}
+	s := string(raw)
 	if utf8.RuneCountInString(s) > maxIDRunes {
 		return ""
 	}
 	for _, r := range s {
-		// Invalid UTF-8 and lone surrogates have become RuneError by now.
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return ""
 		}

@@ -72,9 +72,10 @@ func (c *Client) Charge(ctx context.Context, request domain.ChargeRequest) domai
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = c.clock.Now().Add(time.Duration(c.config.Attempts) * c.config.Timeout)
+		bounded, cancel := context.WithDeadline(ctx, deadline)
+		defer cancel()
+		ctx = bounded
 	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
 
 	body := payload(request)
 	waits := c.backoff()

@@ -96,6 +96,11 @@ func (w *wire) sent() bool {
 	return sent
 }
 
+// bufferBytes is the size of each of the two buffers of a connection. A request
+// and an answer fit in; larger ones take another system call. With a thousand
+// charges in flight they are most of what a connection costs.
+const bufferBytes = 1 << 10
+
 // newTransport returns a transport for requests that are money: HTTP/1.1 only,
 // every connection counted, as many kept as may be in flight.
 func newTransport(c Config) *http.Transport {
@@ -118,6 +123,8 @@ func newTransport(c Config) *http.Transport {
 		MaxConnsPerHost:        c.MaxInFlight,
 		MaxIdleConnsPerHost:    c.MaxInFlight,
 		IdleConnTimeout:        c.IdleTimeout,
+		WriteBufferSize:        bufferBytes,
+		ReadBufferSize:         bufferBytes,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression:     true, // the bounds on bodies are bounds on what is sent
 	}

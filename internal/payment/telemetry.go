@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -28,6 +29,21 @@ type telemetry struct {
 	duration   metric.Float64Histogram
 	attempts   metric.Int64Counter
 	inFlight   metric.Int64UpDownCounter
+
+	mu       sync.RWMutex
+	outcomes map[outcome]*labels // there are few, and many attempts
+}
+
+// outcome is what the metrics tell attempts apart by.
+type outcome struct {
+	kind   domain.AnswerKind
+	status int
+}
+
+// labels are the attributes of an outcome, ready for use.
+type labels struct {
+	duration []metric.RecordOption
+	attempts []metric.AddOption
 }
 
 func newTelemetry(tools Tools, target *url.URL) (*telemetry, error) {
@@ -37,7 +53,7 @@ func newTelemetry(tools Tools, target *url.URL) (*telemetry, error) {
 	if tools.Meter == nil {
 		tools.Meter = otel.GetMeterProvider()
 	}
-	t := &telemetry{clock: tools.Clock, tracer: tools.Tracer.Tracer(scope), server: serverAttributes(target)}
+	t := &telemetry{clock: tools.Clock, tracer: tools.Tracer.Tracer(scope), server: serverAttributes(target), outcomes: map[outcome]*labels{}}
 	meter := tools.Meter.Meter(scope)
 	var err error
 	t.duration, err = meter.Float64Histogram("billing.payment.duration", metric.WithUnit("s"),
@@ -79,19 +95,50 @@ func (t *telemetry) start(ctx context.Context, request domain.ChargeRequest, nth
 	t.inFlight.Add(ctx, 1)
 	began := t.clock.Now()
 	return ctx, func(answer domain.Answer) {
-		kind := attribute.String("billing.answer", answer.Kind.String())
+		is := t.labelled(outcome{answer.Kind, answer.Status})
 		t.inFlight.Add(ctx, -1)
-		t.duration.Record(ctx, t.clock.Now().Sub(began).Seconds(), metric.WithAttributes(kind))
-		t.attempts.Add(ctx, 1, metric.WithAttributes(kind, semconv.HTTPResponseStatusCode(answer.Status)))
-		span.SetAttributes(kind)
-		if answer.Status != 0 {
-			span.SetAttributes(semconv.HTTPResponseStatusCode(answer.Status))
-		}
-		if answer.Kind != domain.Captured && answer.Kind != domain.Declined {
-			span.SetAttributes(semconv.ErrorTypeKey.String(answer.Kind.String()))
-			span.SetStatus(codes.Error, answer.Detail)
-		}
-		span.End()
+		t.duration.Record(ctx, t.clock.Now().Sub(began).Seconds(), is.duration...)
+		t.attempts.Add(ctx, 1, is.attempts...)
+		end(span, answer)
+	}
+}
+
+// labelled returns the labels of an outcome.
+func (t *telemetry) labelled(o outcome) *labels {
+	t.mu.RLock()
+	known := t.outcomes[o]
+	t.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	kind := answerKind(o.kind)
+	made := &labels{
+		duration: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(kind))},
+		attempts: []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(kind, semconv.HTTPResponseStatusCode(o.status)))},
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcomes[o] = made
+	return made
+}
+
+func answerKind(k domain.AnswerKind) attribute.KeyValue {
+	return attribute.String("billing.answer", k.String())
+}
+
+// end closes the span of an attempt.
+func end(span trace.Span, answer domain.Answer) {
+	defer span.End()
+	if !span.IsRecording() {
+		return // nobody would see it
+	}
+	span.SetAttributes(answerKind(answer.Kind))
+	if answer.Status != 0 {
+		span.SetAttributes(semconv.HTTPResponseStatusCode(answer.Status))
+	}
+	if answer.Kind != domain.Captured && answer.Kind != domain.Declined {
+		span.SetAttributes(semconv.ErrorTypeKey.String(answer.Kind.String()))
+		span.SetStatus(codes.Error, answer.Detail)
 	}
 }
 

@@ -123,7 +123,7 @@ func TestStatsAddUpWhileTheFlowGoesOn(t *testing.T) {
 					return err
 				}
 				if err := s.Transact(t.Context(), func(tx domain.Tx) error {
-					if err := tx.Write(t.Context(), domain.Writes{Delete: []domain.Intent{read(in)}}); err != nil {
+					if err := tx.Write(t.Context(), domain.Writes{Delete: ends(read(in))}); err != nil {
 						return err
 					}
 					return tx.Count(t.Context(), domain.Stats{at(3, 0): {Captured: 1}})

@@ -120,7 +120,7 @@ func TestWriteInsertsUpdatesAndDeletesManyIntentsAtOnce(t *testing.T) {
 		many[i] = read(many[i])
 	}
 	many[1099].LastError = "changed"
-	write(t, s, domain.Writes{Update: many[1099:], Delete: many[:1099]})
+	write(t, s, domain.Writes{Update: many[1099:], Delete: ends(many[:1099]...)})
 	require.Equal(t, "changed", value[string](t, conn, `SELECT last_error FROM charge_intent`))
 }
 
@@ -141,10 +141,10 @@ func TestAWriteThatMeetsAnotherBookMovesNothing(t *testing.T) {
 	}{
 		"a new intent that is there already":        {domain.Writes{Insert: []domain.Intent{aWaiting(), there}}, domain.ErrMoved},
 		"an update of an intent that is gone":       {domain.Writes{Update: []domain.Intent{gone}}, domain.ErrMoved},
-		"an end of an intent that is gone":          {domain.Writes{Delete: []domain.Intent{read(there), read(gone)}}, domain.ErrMoved},
+		"an end of an intent that is gone":          {domain.Writes{Delete: ends(read(there), read(gone))}, domain.ErrMoved},
 		"an update of an intent with another lease": {domain.Writes{Update: []domain.Intent{read(there), asRead(busy, func(was *domain.Version) { was.Token = uuid.New() })}}, domain.ErrMoved},
-		"an end of an intent in another state":      {domain.Writes{Delete: []domain.Intent{asRead(busy, func(was *domain.Version) { was.State = domain.UnknownOutcome })}}, domain.ErrMoved},
-		"an end of an intent claimed meanwhile":     {domain.Writes{Delete: []domain.Intent{asRead(there, func(was *domain.Version) { was.Claimed = false })}}, domain.ErrMoved},
+		"an end of an intent in another state":      {domain.Writes{Delete: ends(asRead(busy, func(was *domain.Version) { was.State = domain.UnknownOutcome }))}, domain.ErrMoved},
+		"an end of an intent claimed meanwhile":     {domain.Writes{Delete: ends(asRead(there, func(was *domain.Version) { was.Claimed = false }))}, domain.ErrMoved},
 		"a second charge of an event":               {domain.Writes{Charges: []domain.Charge{aCharge(), final}}, domain.ErrMoved},
 		"a second charge that claims an order":      {domain.Writes{Charges: []domain.Charge{sameOrder}}, domain.ErrMoved},
 		"two charges of one event at once":          {domain.Writes{Charges: []domain.Charge{pair, pair}}, domain.ErrMoved},

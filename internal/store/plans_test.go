@@ -60,7 +60,7 @@ func runEveryStatement(t *testing.T, s *store.Store) {
 		_, err = tx.Lock(t.Context(), []uuid.UUID{opened.EventID})
 		require.NoError(t, err)
 		require.NoError(t, tx.Write(t.Context(), domain.Writes{
-			Update: []domain.Intent{later}, Delete: []domain.Intent{read(opened)}, Charges: []domain.Charge{aCharge()},
+			Update: []domain.Intent{later}, Delete: ends(read(opened)), Charges: []domain.Charge{aCharge()},
 		}))
 		require.NoError(t, tx.Count(t.Context(), domain.Stats{{Group: group, Topic: "t", Minute: epoch.Truncate(time.Minute)}: {Received: 1}}))
 		for range 2 {

@@ -192,3 +192,12 @@ func read(in domain.Intent) domain.Intent {
 	in.Was = domain.Version{Token: in.Token, State: in.State, Claimed: in.Claimed}
 	return in
 }
+
+// ends are intents that are to end.
+func ends(intents ...domain.Intent) []*domain.Intent {
+	out := make([]*domain.Intent, len(intents))
+	for i := range intents {
+		out[i] = &intents[i]
+	}
+	return out
+}

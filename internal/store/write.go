@@ -15,7 +15,7 @@ import (
 // whoever takes it in the same transaction.
 func (t tx) Write(ctx context.Context, w domain.Writes) error {
 	db := t.db.WithContext(ctx)
-	ends, changes, news := refs(w.Delete), refs(w.Update), refs(w.Insert)
+	ends, changes, news := w.Delete, refs(w.Update), refs(w.Insert)
 	if err := compare(db, slices.Concat(ends, changes)); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 const (
@@ -34,7 +35,8 @@ const (
 // Telemetry is what the service tells about itself. It is safe for concurrent use.
 type Telemetry struct {
 	log      *slog.Logger
-	tracers  *sdktrace.TracerProvider
+	tracers  trace.TracerProvider
+	spans    *sdktrace.TracerProvider // nil where no exporter takes them
 	meters   *sdkmetric.MeterProvider
 	registry *prometheus.Registry
 }
@@ -57,7 +59,10 @@ func Setup(ctx context.Context, cfg Config) (*Telemetry, error) {
 	otel.SetErrorHandler(&errorLog{log: log, clock: cfg.Clock})
 
 	t := &Telemetry{log: log, registry: prometheus.NewRegistry()}
-	t.tracers, err = newTracers(ctx, &cfg, origin)
+	t.tracers = noop.NewTracerProvider()
+	if t.spans, err = newTracers(ctx, &cfg, origin); t.spans != nil {
+		t.tracers = t.spans
+	}
 	if err == nil {
 		t.meters, err = newMeters(ctx, &cfg, origin, t.registry)
 	}
@@ -82,17 +87,15 @@ func describe(ctx context.Context, cfg *Config) (*resource.Resource, error) {
 }
 
 // newTracers returns a provider that samples as OTEL_TRACES_SAMPLER says: by
-// default as the parent does, and always without one.
+// default as the parent does, and always without one. Where nobody exports spans
+// it returns nil: they would be made for nothing, one and more for every charge,
+// and a producer's trace context passes through unchanged without them.
 func newTracers(ctx context.Context, cfg *Config, origin *resource.Resource) (*sdktrace.TracerProvider, error) {
-	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(origin)}
 	exporter, err := newSpanExporter(ctx, cfg.Getenv)
-	if err != nil {
+	if err != nil || exporter == nil {
 		return nil, err
 	}
-	if exporter != nil {
-		options = append(options, sdktrace.WithBatcher(exporter))
-	}
-	return sdktrace.NewTracerProvider(options...), nil
+	return sdktrace.NewTracerProvider(sdktrace.WithResource(origin), sdktrace.WithBatcher(exporter)), nil
 }
 
 func newMeters(ctx context.Context, cfg *Config, origin *resource.Resource,
@@ -149,8 +152,8 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownBound)
 	defer cancel()
 	var errs []error
-	if t.tracers != nil {
-		errs = append(errs, t.tracers.Shutdown(ctx))
+	if t.spans != nil {
+		errs = append(errs, t.spans.Shutdown(ctx))
 	}
 	if t.meters != nil {
 		errs = append(errs, t.meters.Shutdown(ctx))

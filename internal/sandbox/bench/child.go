@@ -93,12 +93,13 @@ func (f *firstLine) look() {
 }
 
 // environ is what a child gets of the sandbox's environment: a setting of billing that
-// happens to stand there would change what is measured.
+// happens to stand there would change what is measured. That of an exporter of traces
+// is let through, so that its cost can be measured.
 func environ(all []string, own ...string) []string {
 	pass := []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "GODEBUG", "GOMAXPROCS", "GOGC", "GOMEMLIMIT"}
 	var kept []string
 	for _, pair := range all {
-		if name, _, _ := strings.Cut(pair, "="); slices.Contains(pass, name) {
+		if name, _, _ := strings.Cut(pair, "="); slices.Contains(pass, name) || strings.HasPrefix(name, "OTEL_") {
 			kept = append(kept, pair)
 		}
 	}

@@ -212,7 +212,8 @@ func TestSequentialIsBillingByItsEnvironmentAlone(t *testing.T) {
 
 func TestASettingOfBillingDoesNotLeakIntoTheChildren(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"PATH=/bin", "GOMAXPROCS=1", "X=1"}, environ([]string{"PATH=/bin", "BATCH_MAX=7", "GOMAXPROCS=1", "PATHOLOGY=1"}, "X=1"))
+	require.Equal(t, []string{"PATH=/bin", "GOMAXPROCS=1", "OTEL_TRACES_SAMPLER=always_on", "X=1"},
+		environ([]string{"PATH=/bin", "BATCH_MAX=7", "GOMAXPROCS=1", "PATHOLOGY=1", "OTEL_TRACES_SAMPLER=always_on"}, "X=1"))
 }
 
 func TestProcessorTimeAndMemoryOfAnotherProcess(t *testing.T) {
