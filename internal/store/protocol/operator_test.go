@@ -215,6 +215,22 @@ func TestSurpriseReopensTheDiscardedLetterAndItStaysOpen(t *testing.T) {
 	l.balanced()
 }
 
+// Somebody wrote a charge beside the parked intent by hand: the transaction that
+// ends the intent tells of the surprise too, and must not resolve its own letter.
+func TestSurpriseThatEndsAParkedIntentLeavesItsLetterOpen(t *testing.T) {
+	t.Parallel()
+	l := newTwoLeases(t, captures, conflicts)
+	l.answer(l.two, l.second)
+	require.Equal(t, "parked", l.intent(l.event).State)
+	l.exec(`INSERT INTO charge (event_id, order_id, customer_id, amount, currency, status, attempts, claims_order,
+			occurred_at, settled_at, fingerprint, source_topic, source_partition, source_offset)
+		SELECT event_id, order_id, 7, 10.50, 'EUR', 'declined', 2, false, now(), now(), fingerprint, source_topic, source_partition, source_offset
+		FROM charge_intent WHERE event_id = $1`, l.event.id)
+	l.answer(l.one, l.first)
+	l.final(l.event, "declined")
+	surprised(l.world, l.event, l.a)
+}
+
 func TestReplayStartsANewHorizonButNoNewKeyAge(t *testing.T) {
 	t.Parallel()
 	t.Run("the horizon", func(t *testing.T) {

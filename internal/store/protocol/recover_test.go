@@ -215,11 +215,11 @@ func TestDiscardOfAnInvalidRecordGivesItsEventUp(t *testing.T) {
 func TestConflictingLetterIsClosedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]struct {
-		do    func(*desk, domain.Record)
+		do    func(*desk, domain.Record) (domain.Done, error)
 		state domain.LetterState
 	}{
-		"by replay":  {func(d *desk, r domain.Record) { d.mustReplay(r, domain.ResultClosed) }, domain.LetterResolved},
-		"by discard": {func(d *desk, r domain.Record) { d.mustDiscard(r, "", domain.ResultClosed) }, domain.LetterDiscarded},
+		"by replay":  {(*desk).replay, domain.LetterResolved},
+		"by discard": {func(d *desk, r domain.Record) (domain.Done, error) { return d.discard(r, "") }, domain.LetterDiscarded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +231,10 @@ func TestConflictingLetterIsClosedAndNothingElse(t *testing.T) {
 			one.mustBill(a.record)
 			one.mustBill(other)
 			before := w.intent(a)
-			act.do(d, other)
+			done, err := act.do(d, other)
+			require.NoError(t, err)
+			require.Equal(t, domain.ResultClosed, done.Result)
+			require.Contains(t, done.Forward, "the event goes by its first record")
 			state, _ := w.letterState(other)
 			require.Equal(t, act.state, state)
 			require.Equal(t, before, w.intent(a), "the event goes on by its own record")
