@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -84,6 +85,17 @@ func Empty(t testing.TB) string {
 	require.NoError(t, shared.err)
 	name := "e_" + uuid.NewString()[:18]
 	exec(t, fmt.Sprintf(`CREATE DATABASE %q`, name))
+	t.Cleanup(func() { exec(t, fmt.Sprintf(`DROP DATABASE %q WITH (FORCE)`, name)) })
+	return withDatabase(shared.admin, name)
+}
+
+// Clone returns the URL of a copy of a database to which nobody is connected.
+func Clone(t testing.TB, databaseURL string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	require.NoError(t, err)
+	name := "c_" + uuid.NewString()[:18]
+	exec(t, fmt.Sprintf(`CREATE DATABASE %q TEMPLATE %q`, name, strings.TrimPrefix(u.Path, "/")))
 	t.Cleanup(func() { exec(t, fmt.Sprintf(`DROP DATABASE %q WITH (FORCE)`, name)) })
 	return withDatabase(shared.admin, name)
 }
