@@ -20,6 +20,7 @@ type Facts struct {
 	Strange  int                              // keys at the provider that are no UUID
 	Kills    []Kill
 	Lag      int64
+	Audit    Audit
 	Stats    []Stats  // what the admin API of each instance said, before they ended
 	Disorder []string // instances that did not end in order when they were asked to
 	Duration time.Duration

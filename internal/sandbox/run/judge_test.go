@@ -44,6 +44,7 @@ func cleanFacts() *Facts {
 			event(1): taken(1, "10.50", "EUR"), event(2): taken(2, "0.25", "EUR"),
 			event(3): taken(3, "20.00", "EUR"), event(4): taken(4, "100", "JPY"),
 		},
+		Audit:    Audit{Clean: true, Records: 5},
 		Duration: 1500 * time.Millisecond,
 	}
 	f.Stats = []Stats{{Counters: f.Book.Counters}}
@@ -95,7 +96,10 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 		spoil func(*Facts)
 		fails []string
 	}{
-		"a record that did not arrive": {func(f *Facts) { f.Topic.Records = 4 }, []string{"records"}},
+		"a record that did not arrive": {func(f *Facts) { f.Topic.Records = 4 }, []string{"records", "audit"}},
+		"a finding of the audit":       {func(f *Facts) { f.Audit.Clean = false }, []string{"audit"}},
+		"a record the audit missed":    {func(f *Facts) { f.Audit.Records = 4 }, []string{"audit"}},
+		"a record not reached":         {func(f *Facts) { f.Audit.Kinds = map[string]int64{"not_yet_reached": 1} }, []string{"audit"}},
 		"a record of somebody else":    {func(f *Facts) { f.Topic.Foreign = 1 }, []string{"records"}},
 		"an event that was not claimed": {
 			func(f *Facts) { f.Book.Processed = 3 }, []string{"unique events", "processed"},

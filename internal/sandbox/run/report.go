@@ -83,6 +83,7 @@ func Judge(f *Facts) Report {
 	j.counters()
 	j.provider()
 	j.money()
+	j.audit()
 	j.conduct()
 	r := j.report
 	r.Clean = true

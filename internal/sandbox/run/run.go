@@ -226,6 +226,9 @@ func (r *runner) collect(ctx context.Context) (f Facts, err error) {
 	if f.Book, err = r.parts.books.read(ctx); err != nil {
 		return f, err
 	}
+	if f.Audit, err = r.parts.audit(ctx); err != nil {
+		return f, err
+	}
 	f.Ledger = r.parts.provider.Ledger()
 	f.Charges, f.Strange = ledgerCharges(r.parts.provider.Provider)
 	return f, nil
