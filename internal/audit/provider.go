@@ -127,11 +127,12 @@ func (a *Auditor) settleQuestions(ctx context.Context) error {
 		}
 	}
 	for i, answer := range a.find(ctx, again) {
-		if answer.err != nil {
+		switch {
+		case answer.err == nil:
+			a.found.add(again[i].judge(answer.found)...)
+		case !again[i].inFlight: // what is under way there may be no answer yet
 			a.found.add(again[i].about(ProviderSilent, "it did not say: %v", answer.err))
-			continue
 		}
-		a.found.add(again[i].judge(answer.found)...)
 	}
 	a.open = a.open[:0]
 	return ctx.Err()
