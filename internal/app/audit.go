@@ -87,9 +87,9 @@ func (f *auditFlags) options(s *Settings) (audit.Options, error) {
 	read(err)
 	o.Until, err = instant("--until", f.until)
 	read(err)
-	o.From, err = offsets("--from-offset", f.from)
+	o.From, err = offsetPairs("--from-offset", f.from)
 	read(err)
-	o.To, err = offsets("--to-offset", f.to)
+	o.To, err = offsetPairs("--to-offset", f.to)
 	read(err)
 	if !o.Since.IsZero() && !o.Until.IsZero() && !o.Since.Before(o.Until) {
 		read(errors.New("--since must be before --until"))
@@ -116,8 +116,8 @@ func instant(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// offsets reads partition:offset pairs.
-func offsets(flag string, pairs []string) (map[int32]int64, error) {
+// offsetPairs reads partition:offset pairs.
+func offsetPairs(flag string, pairs []string) (map[int32]int64, error) {
 	found := map[int32]int64{}
 	for _, pair := range pairs {
 		left, right, _ := strings.Cut(pair, ":")
@@ -150,6 +150,9 @@ func runAudit(ctx context.Context, s Settings, p Process, f *auditFlags, o audit
 	if f.list {
 		o.Each = func(outcome audit.Outcome) { listed = errors.Join(listed, writeOutcome(p.Out, &outcome, f.asJSON)) }
 	}
+	if o.Position, err = w.positions(ctx, &s); err != nil {
+		return errors.Join(err, w.close())
+	}
 	report, err := audit.New(o, w.topic, w.books, w.finder, domain.SystemClock{}).Run(ctx, s.Kafka.Topic)
 	screen.done()
 	err = errors.Join(err, listed, w.close())
@@ -180,6 +183,22 @@ func (s *Settings) witnesses(log *slog.Logger) (*witnesses, error) {
 	}
 	w := &witnesses{topic: topic, books: books}
 	return w, nil
+}
+
+// positions are the group's, where the database keeps them.
+func (w *witnesses) positions(ctx context.Context, s *Settings) (map[int32]int64, error) {
+	if s.Flow.OffsetStore != inPostgres {
+		return nil, nil //nolint:nilnil // no positions
+	}
+	rows, err := w.books.Offsets("").List(ctx, s.Kafka.GroupID, s.Kafka.Topic)
+	if err != nil {
+		return nil, err
+	}
+	positions := map[int32]int64{}
+	for _, row := range rows {
+		positions[row.Partition] = row.Next
+	}
+	return positions, nil
 }
 
 func (w *witnesses) close() error { return errors.Join(w.topic.Close(), w.books.Close()) }

@@ -203,3 +203,31 @@ func TestAuditIsACommandForPeopleAndPrograms(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "no such topic")
 }
+
+func TestAuditTakesThePositionWhereItIsKept(t *testing.T) {
+	t.Parallel()
+	h := &past{world: setup(t, 1, paymenttest.Faults{}), events: map[string]order{}}
+	h.offsets = "postgres"
+	running := h.start(nil)
+	o := newOrder(1)
+	h.produce(h.record(0, []byte(o.json())))
+	h.settled()
+	running.Stop()
+	_, err := h.db.Exec(t.Context(), `DELETE FROM charge`)
+	require.NoError(t, err)
+	_, err = h.db.Exec(t.Context(), `DELETE FROM processed_event`)
+	require.NoError(t, err)
+	h.eventually("the group is gone", func() bool {
+		_, err := h.admin.DeleteGroup(t.Context(), h.group)
+		return err == nil
+	})
+
+	code, out, errs := command(t, append(h.environ(), "OFFSET_STORE=postgres"), "audit")
+	require.Equal(t, 1, code, errs)
+	require.Contains(t, out, "committed 1\n")
+	require.Contains(t, out, "✗ missing at "+h.topic+"/0@0 event "+o.id.String())
+	code, out, _ = command(t, h.environ(), "audit")
+	require.Zero(t, code, "without a position nothing must be explained")
+	require.Contains(t, out, "committed nothing\n")
+	require.Contains(t, out, "warning: partition 0: the group "+h.group+" has committed no offset")
+}
