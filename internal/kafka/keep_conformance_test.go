@@ -101,6 +101,7 @@ func TestAPositionOutsideOfTheLogIsSetToItsFirstRecord(t *testing.T) {
 	require.Equal(t, numbered(0, 50), book.values(1), "the log was cut back: nothing of it is skipped")
 	b.awaitKept(t, map[int32]int64{0: 50, 1: 50})
 	require.NoError(t, r.stop(t))
+	require.Equal(t, 2, b.kept.back, "both were set before a record was read, not left to the client")
 }
 
 func TestControlRecordsAtTheEndDoNotStallThePositionInTheBook(t *testing.T) {
