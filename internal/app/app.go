@@ -62,6 +62,9 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	name := owner()
 	policy := s.policy(name)
 	policy.Limiter, policy.Breaker = payment.NewLimiter(s.Flow.MaxInFlight), payment.NewBreaker()
+	if s.Payment.Lookup {
+		policy.Finder = client
+	}
 	biller := domain.NewBiller(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7},
 		a.store, client, a.gate, a.clock, a.log)
 	a.biller, a.worker = biller, domain.NewWorker(biller)
@@ -129,7 +132,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.log.InfoContext(ctx, "not built yet", "what", p)
 	}
 	for _, i := range a.settings.Inequalities() {
-		a.log.DebugContext(ctx, "safety inequality", "is", i.String())
+		a.log.InfoContext(ctx, "safety inequality", "is", i.String())
 	}
 
 	served := make(chan error, 1)

@@ -45,7 +45,7 @@ func TestWrongConfigurationIsToldAllAtOnce(t *testing.T) {
 func TestAValueWhoseFeatureIsNotBuiltYetRefusesToStart(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{
-		"PAYMENT_LOOKUP=true", "RETENTION_MODE=delete",
+		"RETENTION_MODE=delete",
 		"KAFKA_DLQ_TOPIC=elsewhere", "KAFKA_EVENTS_TOPIC=elsewhere",
 	} {
 		code, _, errs := command(t, append(required(), v), "serve")

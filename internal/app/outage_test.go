@@ -81,3 +81,19 @@ func (s *service) component(name string) component {
 	require.Fail(s.t, "no such component", name)
 	return component{}
 }
+
+// The answers are lost, and the keys are forgotten at once: what may have been
+// charged is looked up, and nothing is charged by asking again.
+func TestAForgottenKeyIsLookedUp(t *testing.T) {
+	t.Parallel()
+	const orders = 8 // fewer than say that the provider fails
+	w := setup(t, 1, mustFaults(t, "ignore-keys,reset-after=1"))
+	w.orders(orders, 1)
+	s := w.start(map[string]string{"PAYMENT_LOOKUP": "true", "PAYMENT_KEY_TTL": "1ms", "RETRY_HORIZON": "1h"})
+	w.settled()
+	require.EqualValues(t, orders, s.stats().Captured)
+	require.Zero(t, w.count(`SELECT count(*) FROM dead_letter`))
+	require.Contains(t, s.scrape(), `billing_payment_lookups_total{billing_outcome="found"} 8`)
+	ledger := w.provider.Ledger()
+	require.Equal(t, map[int]int64{3: orders}, ledger.PostsPerKey, "the quick attempts of the first lease, and none later")
+}

@@ -61,29 +61,41 @@ type Inequality struct {
 	RightIs   time.Duration
 	OrEqual   bool
 	IsCount   bool // the figures are numbers, not durations
+	Waived    bool // need not be true: something else sees to the guarantee
 	Guarantee string
 }
 
-// Holds reports whether the relation is true.
+// Holds reports whether the relation is true, or need not be.
 func (i Inequality) Holds() bool {
-	return i.LeftIs < i.RightIs || i.OrEqual && i.LeftIs == i.RightIs
+	return i.Waived || i.LeftIs < i.RightIs || i.OrEqual && i.LeftIs == i.RightIs
+}
+
+func (i Inequality) sign() string {
+	if i.OrEqual {
+		return "<="
+	}
+	return "<"
+}
+
+// figures returns both sides as people write them.
+func (i Inequality) figures() (left, right string) {
+	if i.IsCount {
+		return strconv.FormatInt(int64(i.LeftIs), 10), strconv.FormatInt(int64(i.RightIs), 10)
+	}
+	return i.LeftIs.String(), i.RightIs.String()
 }
 
 // String states the relation with its figures.
 func (i Inequality) String() string {
-	sign := "<"
-	if i.OrEqual {
-		sign = "<="
-	}
-	l, r := i.LeftIs.String(), i.RightIs.String()
-	if i.IsCount {
-		l, r = strconv.FormatInt(int64(i.LeftIs), 10), strconv.FormatInt(int64(i.RightIs), 10)
-	}
+	l, r := i.figures()
 	verdict := "holds"
-	if !i.Holds() {
+	switch {
+	case i.Waived:
+		verdict = "need not hold"
+	case !i.Holds():
 		verdict = "is violated"
 	}
-	return fmt.Sprintf("%s (%s) %s %s (%s) %s: %s", i.Left, l, sign, i.Right, r, verdict, i.Guarantee)
+	return fmt.Sprintf("%s (%s) %s %s (%s) %s: %s", i.Left, l, i.sign(), i.Right, r, verdict, i.Guarantee)
 }
 
 // Inequalities returns the relations between the settings, with their figures.
@@ -98,7 +110,7 @@ func (s *Settings) Inequalities() []Inequality {
 		{Left: charge, LeftIs: budget, Right: "SHUTDOWN_TIMEOUT", RightIs: s.ShutdownTimeout, Guarantee: "a charge in flight is recorded before the process ends"},
 		{Left: charge, LeftIs: budget, Right: "max.poll.interval.ms", RightIs: s.maxPollInterval(), Guarantee: "a batch that drains does not cost the membership"},
 		{Left: "CHARGE_BUDGET", LeftIs: s.Flow.ChargeBudget, Right: "lock timeout", RightIs: s.lockTimeout(), Guarantee: "a twin waits for the outcome instead of giving up"},
-		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "PAYMENT_KEY_TTL", RightIs: s.Payment.KeyTTL, Guarantee: "a key is not sent after the provider forgot it"},
+		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "PAYMENT_KEY_TTL", RightIs: s.Payment.KeyTTL, Waived: s.Payment.Lookup, Guarantee: "a key is not sent after the provider forgot it"},
 		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "DEDUP_RETENTION", RightIs: s.Flow.DedupRetention, Guarantee: "an event is remembered for as long as it is retried"},
 		{
 			Left: "MAX_TRANSACTIONS + side pool + admin", LeftIs: time.Duration(s.Flow.MaxTransactions + store.SideConns + store.ArchiveConns),

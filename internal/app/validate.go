@@ -64,7 +64,6 @@ func (s *Settings) unbuilt() (complaints []error) {
 	k, f := &s.Kafka, &s.Flow
 	refuse(k.DLQTopic != "" && k.DLQTopic != "orders.confirmed.dlq", "KAFKA_DLQ_TOPIC", k.DLQTopic, "publishing dead letters")
 	refuse(k.EventsTopic != "" && k.EventsTopic != "billing.charges", "KAFKA_EVENTS_TOPIC", k.EventsTopic, "publishing outcome events")
-	refuse(s.Payment.Lookup, "PAYMENT_LOOKUP", "true", "looking a charge up at the provider")
 	complaints = append(complaints,
 		oneOf("RETENTION_MODE", f.RetentionMode, "partition", "delete"),
 		oneOf("OFFSET_STORE", f.OffsetStore, inKafka, inPostgres))

@@ -87,6 +87,8 @@ type Answer struct {
 	RetryAfter time.Duration
 	// Posts is how many requests may have left this process.
 	Posts int
+	// Found is set when the answer was learnt by looking the charge up.
+	Found bool
 	// Probe is set when the request was sent to try the provider out while intake
 	// was paused: without a definite answer it brings no charge nearer to its end.
 	Probe bool

@@ -19,6 +19,7 @@ type Found struct {
 	Known            bool         // false: the provider has never charged or declined under this key
 	Status           ChargeStatus // ChargeCaptured or ChargeDeclined
 	ProviderChargeID string       // empty where it is no sane string
+	DeclineCode      string       // likewise
 	OrderID          int64
 	Amount           Money
 }

@@ -25,6 +25,7 @@ type Policy struct {
 
 	RetryHorizon time.Duration // how long a charge is retried before it is parked
 	KeyTTL       time.Duration // how long the provider remembers a key
+	Finder       Finder        // looks up what an older key was used for; nil: such an intent is parked
 	// DedupRetention is how long processed events are remembered: an older one that
 	// nothing is known of is parked. 0: none is too old.
 	DedupRetention time.Duration

@@ -68,6 +68,8 @@ func (r *ruling) settle(s situation, token uuid.UUID, a Answer) {
 		r.finish(s, ChargeDeclined, a)
 	case a.Kind == Rejected:
 		r.park(in, ReasonProviderRejected, a.Detail)
+	case a.Kind == KeyConflict && a.Found:
+		r.park(in, ReasonNeedsReconciliation, a.Detail)
 	case a.Kind == KeyConflict:
 		r.park(in, ReasonIdempotencyConflict, a.Detail)
 	default:

@@ -45,6 +45,9 @@ type job struct {
 	event  Event
 	intent Intent
 	pass   Pass
+	// forgotten: the provider may have forgotten the key, so that the charge is
+	// looked up before anything is sent.
+	forgotten bool
 }
 
 // Run takes due intents until ctx ends, and returns when those it took are
@@ -156,8 +159,9 @@ func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err e
 		if err != nil {
 			return err
 		}
+		old := w.policy.keyTooOld(due, r.now)
 		if w.prepare(r, &event, due, facts) {
-			j = &job{event: event, intent: *due, pass: pass}
+			j = &job{event: event, intent: *due, pass: pass, forgotten: old}
 		}
 		return r.write(ctx, tx)
 	})
@@ -183,7 +187,7 @@ func (w *Worker) prepare(r *ruling, event *Event, in *Intent, facts Facts) bool 
 		r.settle(s, in.Token, *in.Answer)
 	case request.Hash() != in.RequestHash:
 		r.park(in, ReasonNeedsReconciliation, "the request would differ from the one that the intent was made for")
-	case r.policy.keyTooOld(in, r.now):
+	case r.policy.Finder == nil && r.policy.keyTooOld(in, r.now):
 		r.park(in, ReasonNeedsReconciliation, "the provider may have forgotten the key; it is not sent again blindly")
 	case in.State == Waiting && held && holder != in.EventID:
 		r.postpone(in)
@@ -231,7 +235,7 @@ func (w *Worker) work(stop context.Context, j *job) {
 		return
 	}
 	if err == nil {
-		answer = w.call(stop, ctx, j.pass, &j.event, &j.intent)
+		answer = w.send(stop, ctx, j)
 	}
 	w.settleWithin(ctx, &j.event, &j.intent, answer)
 }

@@ -46,13 +46,7 @@ func (c *Client) newRequest(ctx context.Context, request domain.ChargeRequest, b
 	post.GetBody = nil
 	post.Header.Set("Content-Type", "application/json")
 	post.Header.Set("Idempotency-Key", request.EventID.String())
-	switch {
-	case c.config.APIKey != "":
-		post.Header.Set("Authorization", "Bearer "+c.config.APIKey)
-	case c.user != nil:
-		password, _ := c.user.Password()
-		post.SetBasicAuth(c.user.Username(), password)
-	}
+	c.authorise(post.Header)
 	c.telemetry.inject(ctx, post.Header)
 	return post, nil
 }

@@ -29,6 +29,7 @@ type telemetry struct {
 	duration   metric.Float64Histogram
 	attempts   metric.Int64Counter
 	inFlight   metric.Int64UpDownCounter
+	lookUps    metric.Int64Counter
 
 	mu       sync.RWMutex
 	outcomes map[outcome]*labels // there are few, and many attempts
@@ -64,6 +65,11 @@ func newTelemetry(tools Tools, target *url.URL) (*telemetry, error) {
 	}
 	t.attempts, err = meter.Int64Counter("billing.payment.attempts", metric.WithUnit("{attempt}"),
 		metric.WithDescription("Attempts at the payment provider, by what the answer means and its HTTP status (0: none came)."))
+	if err != nil {
+		return nil, err
+	}
+	t.lookUps, err = meter.Int64Counter("billing.payment.lookups", metric.WithUnit("{lookup}"),
+		metric.WithDescription("Charges looked up by their key, by whether they were found, are missing, or the look-up failed."))
 	if err != nil {
 		return nil, err
 	}

@@ -73,9 +73,13 @@ func settle(b *book, e *entry, asked payload, fault *rule) {
 	b.capture(e, asked)
 }
 
-// getCharge is the look-up by key.
+// getCharge is the look-up by key. It does not call missing what may yet be charged.
 func (p *Provider) getCharge(w http.ResponseWriter, r *http.Request) {
 	e, ok := p.book.Load().find(r.URL.Query().Get("idempotencyKey"))
+	if ok && e.status == open && e.busy > 0 {
+		writeError(w, http.StatusConflict, "idempotency_key_in_progress")
+		return
+	}
 	if !ok || e.status == open {
 		writeError(w, http.StatusNotFound, "charge_not_found")
 		return

@@ -17,17 +17,41 @@ type ledger struct {
 	ignoresKeys bool
 	scripts     map[uuid.UUID][]step
 	outcomes    map[uuid.UUID]domain.Answer // what the key is bound to
+	requests    map[uuid.UUID]domain.ChargeRequest
 	posts       map[uuid.UUID]int
 	forbidden   map[uuid.UUID]int
 	captures    map[uuid.UUID]int
 	orders      map[int64]int // captures by order
+	lookups     int
+	finds       func(domain.Found) (domain.Found, error) // changes what a look-up tells; nil: nothing
 }
 
 func newLedger() *ledger {
 	return &ledger{
 		scripts: map[uuid.UUID][]step{}, outcomes: map[uuid.UUID]domain.Answer{},
-		posts: map[uuid.UUID]int{}, forbidden: map[uuid.UUID]int{}, captures: map[uuid.UUID]int{}, orders: map[int64]int{},
+		requests: map[uuid.UUID]domain.ChargeRequest{},
+		posts:    map[uuid.UUID]int{}, forbidden: map[uuid.UUID]int{}, captures: map[uuid.UUID]int{}, orders: map[int64]int{},
 	}
+}
+
+// Find implements [domain.Finder].
+func (l *ledger) Find(_ context.Context, key uuid.UUID) (domain.Found, error) {
+	l.mu.Lock()
+	l.lookups++
+	answer, known := l.outcomes[key]
+	found, change := domain.Found{Known: known}, l.finds
+	if known {
+		found.OrderID, found.Amount = l.requests[key].OrderID, l.requests[key].Amount
+		found.Status, found.ProviderChargeID, found.DeclineCode = domain.ChargeCaptured, answer.ProviderChargeID, answer.DeclineCode
+		if answer.Kind == domain.Declined {
+			found.Status = domain.ChargeDeclined
+		}
+	}
+	l.mu.Unlock()
+	if change == nil {
+		return found, nil
+	}
+	return change(found)
 }
 
 // step answers one request for a charge.
@@ -72,7 +96,7 @@ func (l *ledger) decide(r domain.ChargeRequest, a domain.Answer) domain.Answer {
 		return known
 	}
 	a.Posts = 1
-	l.outcomes[r.EventID] = a
+	l.outcomes[r.EventID], l.requests[r.EventID] = a, r
 	if a.Kind == domain.Captured {
 		l.captures[r.EventID]++
 		l.orders[r.OrderID]++
