@@ -16,7 +16,7 @@ import (
 var closedPaths = []string{
 	"/openapi.yaml", "/api/v1/dedup/stats", "/api/v1/events/0195500a-7c00-7000-8000-000000000001", "/api/v1/charges",
 	"/api/v1/dead-letters", "/api/v1/dead-letters/1", "/api/v1/dead-letters/replay", "/api/v1/dead-letters/1/replay", "/api/v1/dead-letters/1/discard",
-	"/api/v1/consumer", "/", "/api/v1/unknown", "/livez/", "/%6civez",
+	"/api/v1/consumer", "/api/v1/consumer/pause", "/api/v1/consumer/resume", "/api/v1/config", "/", "/api/v1/unknown", "/livez/", "/%6civez",
 }
 
 func TestTheTestsKnowEveryRoute(t *testing.T) {

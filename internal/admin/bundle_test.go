@@ -86,6 +86,7 @@ func setup(t *testing.T, with ...func(*bundle)) *bundle {
 	b.deps = admin.Deps{
 		Archive: b.archive, Operator: b.desk, Group: testGroup, Retention: 168 * time.Hour,
 		Consumer: func() admin.ConsumerStatus { return admin.ConsumerStatus{Topic: "orders", Group: testGroup} },
+		Intake:   &lever{}, Config: func() admin.ConfigStatus { return admin.ConfigStatus{} },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			_, _ = io.WriteString(w, "up 1\n")

@@ -42,6 +42,10 @@ type Deps struct {
 	// Consumer tells what the consumer does now. It is called for every request
 	// that shows it, and waits for nobody.
 	Consumer func() ConsumerStatus
+	// Intake is paused and resumed by operators.
+	Intake Intake
+	// Config tells what the process runs with.
+	Config func() ConfigStatus
 	// Checks are the components of readiness and health.
 	Checks []Check
 	// Alive reports whether the process itself is well: an error means that only a
@@ -73,7 +77,7 @@ type ConsumerStatus struct {
 
 // Pause is why the whole intake stands still, and since when.
 type Pause struct {
-	By     string // who: "provider" when the payment provider refuses us
+	By     string // who: "provider" when the payment provider refuses us or fails, else an operator
 	Reason string
 	Since  time.Time
 }
@@ -129,6 +133,9 @@ func (d *Deps) validate() error {
 	}
 	if d.Consumer == nil {
 		complaints = append(complaints, missing("a consumer"))
+	}
+	if d.Intake == nil || d.Config == nil {
+		complaints = append(complaints, missing("an intake and a configuration"))
 	}
 	if d.Metrics == nil || len(d.OpenAPI) == 0 {
 		complaints = append(complaints, missing("metrics and its specification"))

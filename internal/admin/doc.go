@@ -1,5 +1,6 @@
 // Package admin is the operators' way in: an HTTP API that shows health, counters,
-// events, charges, dead letters and the consumer, and acts on dead letters.
+// events, charges, dead letters, the consumer and the configuration; it acts on dead
+// letters, and pauses and resumes intake.
 //
 //	request ─▶ observe ─▶ recover ─▶ headers ─▶ auth ─▶ route ─▶ endpoint ─▶ JSON
 //	                                                        │

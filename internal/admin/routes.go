@@ -29,6 +29,9 @@ const (
 	pathReplay  = "/api/v1/dead-letters/{id}/replay"
 	pathDiscard = "/api/v1/dead-letters/{id}/discard"
 	pathConsume = "/api/v1/consumer"
+	pathPause   = "/api/v1/consumer/pause"
+	pathResume  = "/api/v1/consumer/resume"
+	pathConfig  = "/api/v1/config"
 )
 
 // queryBound is the longest that a request waits for the archive, its turn included.
@@ -54,12 +57,13 @@ func (s *Server) routes() (http.Handler, error) {
 	for path, handle := range map[string]endpoint{
 		pathLive: s.live, pathReady: s.ready, pathHealth: s.healthy,
 		pathStats: s.stats, pathEvent: s.event, pathCharges: s.charges,
-		pathLetters: s.letters, pathLetter: s.letter, pathConsume: s.consumer,
+		pathLetters: s.letters, pathLetter: s.letter, pathConsume: s.consumer, pathConfig: s.config,
 	} {
 		s.get(mux, path, s.answer(handle))
 	}
 	for path, handle := range map[string]endpoint{
 		pathReplays: s.replayAll, pathReplay: s.replay, pathDiscard: s.discard,
+		pathPause: s.pause, pathResume: s.resume,
 	} {
 		mux.Method(http.MethodPost, path, s.answer(handle))
 	}

@@ -68,7 +68,7 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	biller := domain.NewBiller(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7},
 		a.store, client, a.gate, a.clock, a.log)
 	a.biller, a.worker = biller, domain.NewWorker(biller)
-	a.operator = domain.NewOperator(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7}, a.store, a.store, nil, a.clock, a.log)
+	a.operator = domain.NewOperator(policy, domain.Decoder{RequireV7: s.Flow.RequireUUIDv7}, a.store, a.store, policy.Finder, a.clock, a.log)
 	if err = showGate(a.telemetry.Meters(), a.gate); err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}
@@ -91,7 +91,7 @@ func (a *App) newAdmin() (*admin.Server, error) {
 	s := &a.settings
 	return admin.New(s.admin(), admin.Deps{
 		Archive: a.store, Operator: a.operator, Group: s.Kafka.GroupID, Retention: s.Flow.DedupRetention,
-		Consumer: a.consumerStatus, Checks: a.checks(), Alive: a.alive,
+		Consumer: a.consumerStatus, Intake: a.consumer, Config: a.settings.effective, Checks: a.checks(), Alive: a.alive,
 		Metrics: a.telemetry.MetricsHandler(), OpenAPI: spec, Meters: a.telemetry.Meters(),
 		Clock: a.clock, Logger: a.log,
 	})
@@ -131,6 +131,7 @@ func (a *App) Run(ctx context.Context) error {
 	for _, p := range a.settings.pending() {
 		a.log.InfoContext(ctx, "not built yet", "what", p)
 	}
+	a.log.InfoContext(ctx, "configuration", a.settings.logged()...)
 	for _, i := range a.settings.Inequalities() {
 		a.log.InfoContext(ctx, "safety inequality", "is", i.String())
 	}

@@ -71,6 +71,9 @@ func (a *App) checkKafka(ctx context.Context) admin.Verdict {
 	if err := a.consumer.Check(ctx); err != nil {
 		return admin.Verdict{Status: admin.StatusFail, Reason: err.Error(), Since: status.BrokerErrorSince}
 	}
+	if p := status.Operator; p != nil {
+		return admin.Verdict{Status: admin.StatusWarn, Reason: "intake is paused by " + p.By + ": " + p.Reason, Since: p.Since}
+	}
 	return admin.Verdict{Status: admin.StatusOK}
 }
 
@@ -112,6 +115,9 @@ func (a *App) consumerStatus() admin.ConsumerStatus {
 	}
 	if closed, reason, since := a.gate.Closed(); closed {
 		view.Pauses = append(view.Pauses, admin.Pause{By: "provider", Reason: reason, Since: since})
+	}
+	if p := s.Operator; p != nil {
+		view.Pauses = append(view.Pauses, admin.Pause{By: p.By, Reason: p.Reason, Since: p.Since})
 	}
 	for _, p := range s.Partitions {
 		view.Partitions = append(view.Partitions, admin.PartitionStatus{

@@ -127,7 +127,7 @@ type admission struct {
 func (l *lane) seek(hasSlot bool) {
 	l.own.seeking = true
 	go func() { // ends with intake at the latest; run takes what it brings
-		l.admitted <- l.admit(l.intake, hasSlot)
+		l.admitted <- l.seekUnbraked(l.intake, hasSlot)
 	}()
 }
 

@@ -17,6 +17,7 @@ type crew struct {
 	biller  Biller
 	slots   chan struct{} // one token per batch in flight; who waits longest is next
 	flights *flights
+	brake   brake
 	note    func(*lane, mark)
 	metrics *telemetry
 	clock   domain.Clock

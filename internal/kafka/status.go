@@ -38,6 +38,8 @@ type Status struct {
 	BrokerErrorSince time.Time
 	// Fatal is the error that ended the client for good.
 	Fatal string
+	// Operator is the pause that an operator asked for; nil: none.
+	Operator *Pause
 	// Leaving is how many lanes still run though their partitions are gone: they drain,
 	// or their batches have not given up in time.
 	Leaving int
@@ -61,7 +63,7 @@ type PartitionStatus struct {
 	HighWatermark int64
 	// Lag is HighWatermark less Done, not below 0; -1 while either is unknown.
 	Lag int64
-	// Paused says why nothing is fetched; empty when it is.
+	// Paused says why nothing is fetched, or nothing begun; empty when it is.
 	Paused string
 	// Failures counts how often batches failed, each after the pause for the one before;
 	// LastError says why. Both are empty again after a success.
@@ -75,6 +77,7 @@ func (c *Consumer) Status() Status {
 	c.mu.RLock()
 	now := Status{
 		Topic: c.cfg.Topic, GroupID: c.cfg.GroupID, Running: c.polling, LastPoll: c.lastPoll,
+		Operator: c.crew.brake.pulled(),
 	}
 	if t := c.trouble.Load(); t != nil {
 		now.BrokerError, now.BrokerErrorSince = t.err.Error(), t.since
@@ -99,7 +102,10 @@ func (c *Consumer) Status() Status {
 	for _, l := range lanes {
 		p := l.status()
 		p.Committed = c.committer.committedOffset(l.partition)
-		if paused[l.partition] {
+		switch {
+		case now.Operator != nil:
+			p.Paused = PausedByOperator
+		case paused[l.partition]:
 			p.Paused = PausedQueueFull
 		}
 		now.Partitions = append(now.Partitions, p)

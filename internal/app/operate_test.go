@@ -1,0 +1,79 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/payment/paymenttest"
+)
+
+func (s *service) post(path, who, body string) int {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.Addr+path, strings.NewReader(body))
+	require.NoError(s.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Operator", who)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(s.t, err)
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+func TestAnOperatorPausesTheServiceAndLetsItGoOn(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 2, paymenttest.Faults{})
+	s := w.start(map[string]string{"PAYMENT_API_KEY": "hunter2"})
+	w.eventually("ready", func() bool { return s.get("/readyz", nil) == http.StatusOK })
+	require.Equal(t, http.StatusOK, s.post("/api/v1/consumer/pause", "ann", `{"reason":"the provider moves"}`))
+	w.orders(20, 2)
+	var shown struct {
+		Paused bool
+		Queued int
+		Pauses []struct{ By, Reason string }
+	}
+	w.eventually("all wait", func() bool { return s.get("/api/v1/consumer", &shown) == http.StatusOK && shown.Queued == 20 })
+	require.True(t, shown.Paused)
+	require.Equal(t, []struct{ By, Reason string }{{"ann", "the provider moves"}}, shown.Pauses)
+	require.Equal(t, component{"kafka", "warn", "intake is paused by ann: the provider moves"}, s.component("kafka"))
+	require.Equal(t, http.StatusOK, s.get("/readyz", nil), "it is as somebody wants it")
+	require.Zero(t, w.count(`SELECT count(*) FROM processed_event`))
+
+	require.Equal(t, http.StatusOK, s.post("/api/v1/consumer/resume", "ann", ""))
+	w.settled()
+	require.EqualValues(t, 20, s.stats().Captured)
+}
+
+func TestTheEffectiveConfigurationHoldsNoSecret(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1, paymenttest.Faults{})
+	s := w.start(map[string]string{"PAYMENT_API_KEY": "hunter2", "ADMIN_TOKEN": "hunter3", "BATCH_MAX": "17"})
+	var shown struct {
+		Settings     []struct{ Name, Value string }
+		Inequalities []struct {
+			Left  string
+			Holds bool
+		}
+	}
+	require.Equal(t, http.StatusOK, s.get("/api/v1/config", &shown))
+	values := map[string]string{}
+	for _, setting := range shown.Settings {
+		values[setting.Name] = setting.Value
+	}
+	require.Equal(t, "17", values["BATCH_MAX"])
+	require.Equal(t, strings.Join(w.brokers, ","), values["KAFKA_BROKERS"])
+	require.Equal(t, "168h0m0s", values["DEDUP_RETENTION"])
+	require.Equal(t, "(given)", values["PAYMENT_API_KEY"])
+	require.Equal(t, "(given)", values["ADMIN_TOKEN"])
+	require.Empty(t, values["ADMIN_READ_TOKEN"])
+	require.NotContains(t, values["DATABASE_URL"], "?")
+	require.NotEmpty(t, shown.Inequalities)
+	for _, i := range shown.Inequalities {
+		require.True(t, i.Holds, i.Left)
+	}
+	w.eventually("logged", func() bool { return strings.Contains(s.Logs.String(), "safety inequality") })
+	require.Contains(t, s.Logs.String(), `"batch_max":"17"`)
+	require.NotContains(t, s.Logs.String(), "hunter")
+}
