@@ -144,6 +144,11 @@ func runAudit(ctx context.Context, s Settings, p Process, f *auditFlags, o audit
 	if err != nil {
 		return err
 	}
+	finder, hangUp, err := s.lookUps(p)
+	if err != nil {
+		return errors.Join(err, w.close())
+	}
+	defer hangUp()
 	screen := newAuditScreen(p.Err)
 	o.Progress = screen.show
 	var listed error
@@ -153,7 +158,7 @@ func runAudit(ctx context.Context, s Settings, p Process, f *auditFlags, o audit
 	if o.Position, err = w.positions(ctx, &s); err != nil {
 		return errors.Join(err, w.close())
 	}
-	report, err := audit.New(o, w.topic, w.books, w.finder, domain.SystemClock{}).Run(ctx, s.Kafka.Topic)
+	report, err := audit.New(o, w.topic, w.books, finder, domain.SystemClock{}).Run(ctx, s.Kafka.Topic)
 	screen.done()
 	err = errors.Join(err, listed, w.close())
 	switch {
@@ -167,9 +172,8 @@ func runAudit(ctx context.Context, s Settings, p Process, f *auditFlags, o audit
 
 // witnesses are whom an audit asks.
 type witnesses struct {
-	topic  *kafka.AuditReader
-	books  *store.Store
-	finder domain.Finder // nil: the provider is not asked
+	topic *kafka.AuditReader
+	books *store.Store
 }
 
 func (s *Settings) witnesses(log *slog.Logger) (*witnesses, error) {

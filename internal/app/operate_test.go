@@ -10,7 +10,7 @@ import (
 	"example.com/billing/internal/payment/paymenttest"
 )
 
-func (s *service) post(path, who, body string) int {
+func (s *service) tell(path, who, body string) int {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.Addr+path, strings.NewReader(body))
 	require.NoError(s.t, err)
@@ -27,7 +27,7 @@ func TestAnOperatorPausesTheServiceAndLetsItGoOn(t *testing.T) {
 	w := setup(t, 2, paymenttest.Faults{})
 	s := w.start(map[string]string{"PAYMENT_API_KEY": "hunter2"})
 	w.eventually("ready", func() bool { return s.get("/readyz", nil) == http.StatusOK })
-	require.Equal(t, http.StatusOK, s.post("/api/v1/consumer/pause", "ann", `{"reason":"the provider moves"}`))
+	require.Equal(t, http.StatusOK, s.tell("/api/v1/consumer/pause", "ann", `{"reason":"the provider moves"}`))
 	w.orders(20, 2)
 	var shown struct {
 		Paused bool
@@ -37,11 +37,13 @@ func TestAnOperatorPausesTheServiceAndLetsItGoOn(t *testing.T) {
 	w.eventually("all wait", func() bool { return s.get("/api/v1/consumer", &shown) == http.StatusOK && shown.Queued == 20 })
 	require.True(t, shown.Paused)
 	require.Equal(t, []struct{ By, Reason string }{{"ann", "the provider moves"}}, shown.Pauses)
-	require.Equal(t, component{"kafka", "warn", "intake is paused by ann: the provider moves"}, s.component("kafka"))
+	w.eventually("health says so", func() bool {
+		return s.component("kafka") == component{"kafka", "warn", "intake is paused by ann: the provider moves"}
+	})
 	require.Equal(t, http.StatusOK, s.get("/readyz", nil), "it is as somebody wants it")
 	require.Zero(t, w.count(`SELECT count(*) FROM processed_event`))
 
-	require.Equal(t, http.StatusOK, s.post("/api/v1/consumer/resume", "ann", ""))
+	require.Equal(t, http.StatusOK, s.tell("/api/v1/consumer/resume", "ann", ""))
 	w.settled()
 	require.EqualValues(t, 20, s.stats().Captured)
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"example.com/billing/internal/domain"
-	"example.com/billing/internal/payment"
 	"example.com/billing/internal/store"
 	"example.com/billing/internal/telemetry"
 )
@@ -152,15 +151,11 @@ func replay(cmd *cobra.Command, p Process, f replayFlags, filter domain.LetterFi
 	if err := s.CheckSchema(ctx); err != nil {
 		return err
 	}
-	var finder domain.Finder // none unless both the provider and its look-up are known
-	if settings.Payment.Lookup && p.getenv("PAYMENT_URL") != "" {
-		client, err := payment.New(settings.payment(), payment.Tools{})
-		if err != nil {
-			return usageError{fmt.Errorf("configuration:\n%w", err)}
-		}
-		defer client.Close()
-		finder = client
+	finder, hangUp, err := settings.lookUps(p)
+	if err != nil {
+		return err
 	}
+	defer hangUp()
 	operator := domain.NewOperator(settings.policy(owner()), domain.Decoder{RequireV7: settings.Flow.RequireUUIDv7},
 		s, s, finder, domain.SystemClock{}, log)
 	report := newReplayReport(cmd.OutOrStdout(), cmd.ErrOrStderr(), f)

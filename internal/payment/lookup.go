@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -78,9 +79,9 @@ func parseFound(body []byte) (domain.Found, error) {
 		return domain.Found{}, errors.New("200 ok: not a JSON object")
 	}
 	found := domain.Found{
-		Known: true, ProviderChargeID: saneString(members["id"]), DeclineCode: saneString(members["decline_code"]),
+		Known: true, ProviderChargeID: saneString(jsontext.Value(members["id"])), DeclineCode: saneString(jsontext.Value(members["decline_code"])),
 	}
-	switch status := saneString(members["status"]); status {
+	switch status := saneString(jsontext.Value(members["status"])); status {
 	case "captured":
 		found.Status = domain.ChargeCaptured
 	case "declined":
@@ -92,7 +93,7 @@ func parseFound(body []byte) (domain.Found, error) {
 	if found.OrderID, err = strconv.ParseInt(string(members["orderId"]), 10, 64); err != nil || found.OrderID <= 0 {
 		return domain.Found{}, errors.New("200 ok: orderId is not a whole number above zero")
 	}
-	if found.Amount, err = domain.ParseMoney(string(members["amount"]), saneString(members["currency"])); err != nil {
+	if found.Amount, err = domain.ParseMoney(string(members["amount"]), saneString(jsontext.Value(members["currency"]))); err != nil {
 		return domain.Found{}, errors.New("200 ok: amount and currency are not money")
 	}
 	return found, nil
