@@ -23,8 +23,9 @@ var (
 //
 // Row locks are taken in one order everywhere, so that two transactions never
 // wait for each other: processed_event by event id, intents by (order id, event
-// id), charges by event id, statistics by key, dead letters, positions. A
-// transaction that has written an intent or a charge uses no other connection.
+// id), charges by event id, statistics by key, dead letters, positions. Messages
+// are only ever inserted, and nobody waits for them. A transaction that has written
+// an intent or a charge uses no other connection.
 type Book interface {
 	// Transact runs fn in one READ COMMITTED transaction on the main pool. It
 	// commits when fn returns nil and rolls back otherwise, on panic too. An
@@ -56,6 +57,8 @@ type Tx interface {
 	// a new row was there already, or an old one is not as it was read.
 	// ErrOrderTaken: an intent may not claim its order.
 	Write(ctx context.Context, w Writes) error
+	// Publish appends messages, to be published once the transaction has committed.
+	Publish(ctx context.Context, messages []Message) error
 	// Count adds to the statistics.
 	Count(ctx context.Context, stats Stats) error
 	// Park writes dead letters and returns the coordinates of those that were not

@@ -29,6 +29,9 @@ type Policy struct {
 	// DedupRetention is how long processed events are remembered: an older one that
 	// nothing is known of is parked. 0: none is too old.
 	DedupRetention time.Duration
+
+	PublishEvents  bool // append an outcome event when a charge is captured or declined
+	PublishLetters bool // append a dead letter's record when it is new or open again
 }
 
 // Bounds of the pauses between tries of one intent.

@@ -28,6 +28,7 @@ type ruling struct {
 	stats   Stats
 	letters []Letter
 	resolve []uuid.UUID
+	told    []outcome   // captured and declined, to be published
 	turn    *letterTurn // what an operator does to a letter
 	news    []*Letter   // those of the letters that say something new, once written
 	// stale counts answers that came after their lease had gone to somebody else.
@@ -166,6 +167,9 @@ func (r *ruling) finish(s situation, status ChargeStatus, a Answer) {
 	n.final(status)
 	r.stats.add(statKey(s.intent.Group, c.Source, r.now), n) // where the claim was counted
 	r.drop(s.intent)
+	if r.policy.PublishEvents && eventTypeOf(status) != "" {
+		r.told = append(r.told, outcome{charge: c, traceParent: s.event.TraceParent, traceState: s.event.TraceState})
+	}
 }
 
 // drop ends an intent; a dead letter that it left open, or that an operator sent
@@ -257,6 +261,9 @@ func (r *ruling) write(ctx context.Context, tx Tx) error {
 	if err := tx.Write(ctx, r.writes); err != nil {
 		return err
 	}
+	if err := r.publishOutcomes(ctx, tx); err != nil {
+		return err
+	}
 	if err := tx.Count(ctx, r.stats); err != nil {
 		return err
 	}
@@ -274,7 +281,11 @@ func (r *ruling) write(ctx context.Context, tx Tx) error {
 	if err != nil {
 		return err
 	}
-	return tx.Count(ctx, r.repeated(fresh))
+	if err := tx.Count(ctx, r.repeated(fresh)); err != nil {
+		return err
+	}
+	// Only now is it known which of them say something new.
+	return r.publishLetters(ctx, tx)
 }
 
 // letterTurn is what an operator makes of an open letter.

@@ -70,7 +70,7 @@ func TestAWarmBatchPreparesNothing(t *testing.T) {
 	s, err := store.New(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	biller := newBiller(s)
+	biller := newBiller(s, true)
 	bill := func(from, to int64, more ...domain.Record) {
 		for offset := from; offset < to; offset++ {
 			more = append(more, orderRecord(offset))

@@ -101,10 +101,16 @@ func (captor) Charge(context.Context, domain.ChargeRequest) domain.Answer {
 	return domain.Answer{Kind: domain.Captured, Status: 201, ProviderChargeID: "ch_1", Posts: 1}
 }
 
-// A full batch from claim to commit, its events all fresh.
+// A full batch from claim to commit, its events all fresh, and what telling of them adds.
 func BenchmarkBill(b *testing.B) {
+	b.Run("silent", func(b *testing.B) { benchmarkBill(b, false) })
+	b.Run("telling", func(b *testing.B) { benchmarkBill(b, true) })
+}
+
+func benchmarkBill(b *testing.B, telling bool) {
+	b.Helper()
 	s, _ := storetest.Open(b)
-	biller := newBiller(s)
+	biller := newBiller(s, telling)
 	var offset int64
 	for b.Loop() {
 		b.StopTimer()
@@ -120,10 +126,11 @@ func BenchmarkBill(b *testing.B) {
 	require.Equal(b, offset, total(b, s).Captured, "every one was charged")
 }
 
-func newBiller(s *store.Store) *domain.Biller {
+func newBiller(s *store.Store, telling bool) *domain.Biller {
 	return domain.NewBiller(domain.Policy{
 		Group: group, Owner: "bench", ChargeBudget: 12 * time.Second, CommitMargin: 5 * time.Second, LockTimeout: 15 * time.Second,
 		Lease: time.Minute, QuickAttempts: 3, MaxInFlight: 1024, RetryHorizon: 20 * time.Hour, KeyTTL: 24 * time.Hour,
+		PublishEvents: telling, PublishLetters: telling,
 	}, domain.Decoder{}, s, captor{}, domain.NewGate(domain.SystemClock{}), domain.SystemClock{}, slog.New(slog.DiscardHandler))
 }
 

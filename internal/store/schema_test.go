@@ -77,6 +77,7 @@ func validRows() map[string]columns {
 			"consumer_group": "'g'", "topic": "'t'", "partition": "0", "offset": "0", "leader_epoch": "0", "metadata": "''",
 			"epoch": "1", "moved_at": now,
 		},
+		"outbox": {"kind": "'event'"},
 	}
 }
 
@@ -137,6 +138,7 @@ func impossibleRows() map[string]map[string]columns {
 			"a position that was never moved": {"moved_at": "NULL"},
 			"a move to no position":           {"offset": "NULL"},
 		},
+		"outbox": {"an unknown kind": {"kind": "'rumour'"}},
 	}
 }
 

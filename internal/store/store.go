@@ -165,6 +165,9 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
 		}
 	}
+	if err := db.Exec(outboxColumns).Error; err != nil {
+		return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
+	}
 	return nil
 }
 

@@ -148,6 +148,7 @@ func (w *world) balanced() {
 		AND NOT EXISTS (SELECT FROM charge_intent i WHERE i.event_id = p.event_id AND i.claimed)`, nil, &orphans)
 	require.Zero(w.t, orphans, "claimed events without a charge or an intent")
 	w.agreesWithProvider()
+	w.told()
 }
 
 // agreesWithProvider compares charges and attempts with the provider's ledger.

@@ -24,6 +24,7 @@ func poison(w *world, e event) {
 	w.exec(`INSERT INTO dedup_stat VALUES ($1, $2, $3, $4, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
 		ON CONFLICT (consumer_group, topic, partition, minute) DO UPDATE SET received = dedup_stat.received + 1, invalid = dedup_stat.invalid + 1`,
 		group, e.record.Topic, e.record.Partition, w.clock.Now())
+	w.toldByHand(e.record)
 }
 
 func TestPoisonRecordReplayedAfterItsCauseWasFixedIsChargedOnce(t *testing.T) {

@@ -53,6 +53,7 @@ func newWorld(t *testing.T) *world {
 		policy: domain.Policy{
 			Group: group, ChargeBudget: 10 * time.Second, CommitMargin: 3 * time.Second, LockTimeout: 5 * time.Second,
 			Lease: 15 * time.Second, QuickAttempts: 3, MaxInFlight: 64, RetryHorizon: 20 * time.Hour, KeyTTL: 24 * time.Hour,
+			PublishEvents: true, PublishLetters: true,
 		},
 	}
 }

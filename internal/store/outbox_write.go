@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"example.com/billing/internal/domain"
+)
+
+// Everything else about a row is the database's to say: its transaction, its place
+// within it, and the slot of the hour.
+const insertMessage = `
+INSERT INTO outbox (kind, key, value, headers)
+SELECT kind, key, value, headers FROM unnest(?::text[], ?::bytea[], ?::bytea[], ?::bytea[]) AS u (kind, key, value, headers)`
+
+// Publish implements [domain.Tx].
+func (t tx) Publish(ctx context.Context, messages []domain.Message) error {
+	for chunk := range chunks(refs(messages), messageBytes) {
+		headers := make([]blob, len(chunk))
+		for i, m := range chunk {
+			encoded, err := domain.EncodeHeaders(m.Headers)
+			if err != nil {
+				return fmt.Errorf("insert outbox: %w", err)
+			}
+			headers[i] = encoded
+		}
+		err := t.db.WithContext(ctx).Exec(insertMessage,
+			columnOf(chunk, func(m *domain.Message) pgtype.Text { return toText(string(m.Kind)) }),
+			columnOf(chunk, func(m *domain.Message) blob { return m.Key }),
+			columnOf(chunk, func(m *domain.Message) blob { return m.Value }),
+			columnOf(headers, func(encoded blob) blob { return encoded }),
+		).Error
+		if err != nil {
+			return fmt.Errorf("insert outbox: %w", err)
+		}
+	}
+	return nil
+}
+
+// messageBytes is what a message adds to a statement.
+func messageBytes(m *domain.Message) int {
+	n := len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return n
+}
