@@ -146,7 +146,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	helpers.Go(func() { c.watchEnds(aside) })
 	logsEnd := make(chan struct{})
 	var logging sync.WaitGroup
-	logging.Go(func() { c.forwardLogs(logsEnd) })
+	logging.Go(func() { forwardLogs(c.logger, c.logs, logsEnd) })
 
 	failure := c.consume(ctx)
 	lanes := c.takeAll() // from here on nothing new is taken

@@ -1,4 +1,4 @@
-// Package kafka brings records in: it consumes one topic as a member of a
+// Package kafka brings records in, and news out. It consumes one topic as a member of a
 // consumer group and hands every record to a [Biller], until the Biller has made it
 // durable. Only then may its offset, and none before that of an earlier record, be committed.
 //
@@ -69,4 +69,13 @@
 // Offsets have gaps (aborted transactions, control records): nothing here counts
 // by offsets, and the end-of-partition event moves an idle lane's position behind the
 // control records, so that lag reaches zero.
+//
+// # Out
+//
+//	Outbox ─▶ Relay: one of all instances ─▶ idempotent producer, acks=all ─▶ reports ─▶ cursor
+//
+// A [Relay] publishes what transactions have appended to an [Outbox], in its order. The
+// cursor moves when every message of a batch was delivered: whatever ends in between is
+// published again, and nothing is passed over, but for a message that the brokers
+// refuse for its own sake, by itself, twice. Brokers that are away are waited for.
 package kafka

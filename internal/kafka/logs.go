@@ -3,14 +3,16 @@ package kafka
 import (
 	"context"
 	"log/slog"
+
+	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-// forwardLogs brings the client's own log lines into ours until end is closed.
-func (c *Consumer) forwardLogs(end <-chan struct{}) {
+// forwardLogs brings a client's own log lines into ours until end is closed.
+func forwardLogs(logger *slog.Logger, logs <-chan confluent.LogEvent, end <-chan struct{}) {
 	for {
 		select {
-		case line := <-c.logs:
-			c.logger.Log(context.Background(), severity(line.Level), "kafka client",
+		case line := <-logs:
+			logger.Log(context.Background(), severity(line.Level), "kafka client",
 				"message", line.Message, "tag", line.Tag)
 		case <-end:
 			return
