@@ -33,6 +33,8 @@ type App struct {
 	operator  *domain.Operator
 	worker    *domain.Worker
 	consumer  *kafka.Consumer
+	outbox    *store.Outbox // nil where nothing is published, as is relay
+	relay     *kafka.Relay
 	admin     *admin.Server
 	listening bool
 }
@@ -75,6 +77,9 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	if a.consumer, err = kafka.New(a.consuming(name), biller, a.log, kafka.Telemetry{
 		Tracers: a.telemetry.Tracers(), Meters: a.telemetry.Meters(), Propagator: a.telemetry.Propagator(),
 	}, a.clock); err != nil {
+		return nil, errors.Join(err, a.close(ctx))
+	}
+	if err = a.newRelay(); err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}
 	if a.admin, err = a.newAdmin(); err != nil {
@@ -180,10 +185,12 @@ func (a *App) work(ctx context.Context) error {
 		defer close(retried)
 		a.worker.Run(ctx)
 	}()
+	endRelay := a.startRelay(ctx)
 	err := a.consumer.Run(ctx)
 	cancel()
 	<-retried
 	a.biller.Drain()
+	endRelay() // after the last commit
 	return err
 }
 
@@ -206,6 +213,7 @@ func (a *App) close(ctx context.Context) error {
 	if a.consumer != nil {
 		errs = append(errs, a.consumer.Close())
 	}
+	errs = append(errs, a.closeRelay())
 	if a.store != nil {
 		errs = append(errs, a.store.Close())
 	}

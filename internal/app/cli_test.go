@@ -46,7 +46,6 @@ func TestAValueWhoseFeatureIsNotBuiltYetRefusesToStart(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{
 		"RETENTION_MODE=delete",
-		"KAFKA_DLQ_TOPIC=elsewhere", "KAFKA_EVENTS_TOPIC=elsewhere",
 	} {
 		code, _, errs := command(t, append(required(), v), "serve")
 		require.Equal(t, 2, code, v)
@@ -97,6 +96,22 @@ func TestASecretMayComeFromAFile(t *testing.T) {
 
 	_, err = app.Load(append(required(), "PAYMENT_API_KEY=a", "PAYMENT_API_KEY_FILE="+file))
 	require.ErrorContains(t, err, "both set")
+}
+
+func TestTopicsThatWouldBeMixedUpAreRefused(t *testing.T) {
+	t.Parallel()
+	for want, vars := range map[string][]string{
+		"KAFKA_DLQ_TOPIC=a: is the topic that is consumed":               {"KAFKA_TOPIC=a", "KAFKA_DLQ_TOPIC=a"},
+		"KAFKA_EVENTS_TOPIC=orders.confirmed: is the topic that is cons": {"KAFKA_EVENTS_TOPIC=orders.confirmed"},
+		"KAFKA_DLQ_TOPIC=b: is KAFKA_EVENTS_TOPIC, too":                  {"KAFKA_DLQ_TOPIC=b", "KAFKA_EVENTS_TOPIC=b"},
+		`topic of event: "no topic" is not a topic's name`:               {"KAFKA_EVENTS_TOPIC=no topic"},
+	} {
+		code, _, errs := command(t, append(required(), vars...), "serve")
+		require.Equal(t, 2, code, want)
+		require.Contains(t, errs, want)
+	}
+	_, err := app.Load(append(required(), "KAFKA_DLQ_TOPIC=letters", "KAFKA_EVENTS_TOPIC=outcomes"))
+	require.NoError(t, err)
 }
 
 func TestAnEmptyTopicSaysNotPublished(t *testing.T) {

@@ -41,14 +41,18 @@ func (s *Settings) admin() admin.Config {
 	return admin.Config{Addr: s.Admin.Addr, Token: s.Admin.Token, ReadToken: s.Admin.ReadToken, Insecure: s.Admin.Insecure}
 }
 
-// checks are the components that readiness depends on.
+// checks are the components that health shows. Readiness depends on all but the relay.
 func (a *App) checks() []admin.Check {
-	return []admin.Check{
+	checks := []admin.Check{
 		{Name: "database", Run: a.checkDatabase},
 		{Name: "kafka", Run: a.checkKafka},
 		{Name: "provider", Run: a.checkProvider},
 		{Name: "worker", Run: a.checkWorker},
 	}
+	if a.relay != nil {
+		checks = append(checks, admin.Check{Name: "relay", Run: a.checkRelay})
+	}
+	return checks
 }
 
 func (a *App) checkDatabase(ctx context.Context) admin.Verdict {

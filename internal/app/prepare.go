@@ -39,7 +39,11 @@ func (a *App) prepareDatabase(ctx context.Context) error {
 }
 
 func (a *App) prepareTopics(ctx context.Context) error {
-	return kafka.EnsureTopics(ctx, a.settings.kafka(), []kafka.TopicSpec{{Name: a.settings.Kafka.Topic}})
+	specs := []kafka.TopicSpec{{Name: a.settings.Kafka.Topic}}
+	for _, topic := range a.settings.topics() {
+		specs = append(specs, kafka.TopicSpec{Name: topic})
+	}
+	return kafka.EnsureTopics(ctx, a.settings.kafka(), specs)
 }
 
 // eventually tries until it succeeds, ctx ends or the start takes too long.

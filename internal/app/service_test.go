@@ -104,6 +104,7 @@ func (w *world) start(env map[string]string) *service {
 	w.t.Helper()
 	vars := map[string]string{
 		"KAFKA_BROKERS": strings.Join(w.brokers, ","), "KAFKA_TOPIC": w.topic, "KAFKA_GROUP_ID": w.group,
+		"KAFKA_EVENTS_TOPIC": w.eventsTopic(), "KAFKA_DLQ_TOPIC": w.dlqTopic(),
 		"KAFKA_SESSION_TIMEOUT": sessionTimeout, "DATABASE_URL": w.url, "PAYMENT_URL": w.payURL,
 		"PAYMENT_TIMEOUT": "1s", "CHARGE_BUDGET": "2s", "ADMIN_ADDR": "127.0.0.1:0", "ADMIN_INSECURE": "true",
 		"OFFSET_STORE": w.offsets,

@@ -49,6 +49,7 @@ func (s *Settings) policy(owner string) domain.Policy {
 		Group: s.Kafka.GroupID, Owner: owner,
 		ChargeBudget: s.Flow.ChargeBudget, CommitMargin: commitMargin, LockTimeout: s.lockTimeout(), Lease: s.lease(),
 		QuickAttempts: quickAttempts, MaxInFlight: s.Flow.MaxInFlight, SoftDeadline: softDeadline,
+		PublishEvents: s.Kafka.EventsTopic != "", PublishLetters: s.Kafka.DLQTopic != "",
 		RetryHorizon: s.Flow.RetryHorizon, KeyTTL: s.Payment.KeyTTL, DedupRetention: s.Flow.DedupRetention,
 	}
 }
@@ -113,7 +114,7 @@ func (s *Settings) Inequalities() []Inequality {
 		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "PAYMENT_KEY_TTL", RightIs: s.Payment.KeyTTL, Waived: s.Payment.Lookup, Guarantee: "a key is not sent after the provider forgot it"},
 		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "DEDUP_RETENTION", RightIs: s.Flow.DedupRetention, Guarantee: "an event is remembered for as long as it is retried"},
 		{
-			Left: "MAX_TRANSACTIONS + side pool + admin", LeftIs: time.Duration(s.Flow.MaxTransactions + store.SideConns + store.ArchiveConns),
+			Left: "MAX_TRANSACTIONS + side pool + relay + admin", LeftIs: time.Duration(s.Flow.MaxTransactions + store.SideConns + store.RelayConns + store.ArchiveConns),
 			Right: "DATABASE_MAX_CONNS", RightIs: time.Duration(s.Database.MaxConns), OrEqual: true, IsCount: true,
 			Guarantee: "no part waits for another's connection",
 		},

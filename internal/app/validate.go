@@ -28,6 +28,7 @@ func (s *Settings) validate(vars map[string]string) error {
 	adminConfig := s.admin()
 	complaints = append(complaints,
 		s.kafka().Validate(),
+		s.validateTopics(),
 		s.payment().Validate(),
 		adminConfig.Validate(),
 		store.CheckURL(s.Database.URL),
@@ -61,9 +62,7 @@ func (s *Settings) unbuilt() (complaints []error) {
 			complaints = append(complaints, fmt.Errorf("%s=%s: %s is not built yet", name, value, what))
 		}
 	}
-	k, f := &s.Kafka, &s.Flow
-	refuse(k.DLQTopic != "" && k.DLQTopic != "orders.confirmed.dlq", "KAFKA_DLQ_TOPIC", k.DLQTopic, "publishing dead letters")
-	refuse(k.EventsTopic != "" && k.EventsTopic != "billing.charges", "KAFKA_EVENTS_TOPIC", k.EventsTopic, "publishing outcome events")
+	f := &s.Flow
 	complaints = append(complaints,
 		oneOf("RETENTION_MODE", f.RetentionMode, "partition", "delete"),
 		oneOf("OFFSET_STORE", f.OffsetStore, inKafka, inPostgres))
@@ -72,15 +71,8 @@ func (s *Settings) unbuilt() (complaints []error) {
 }
 
 // pending names what the defaults would do in a later version, for the log.
-func (s *Settings) pending() []string {
-	var p []string
-	if s.Kafka.DLQTopic != "" {
-		p = append(p, "dead letters are kept in the table dead_letter and not published to "+s.Kafka.DLQTopic)
-	}
-	if s.Kafka.EventsTopic != "" {
-		p = append(p, "outcomes are kept in the table charge and not published to "+s.Kafka.EventsTopic)
-	}
-	return append(p, "processed_event is kept for ever: DEDUP_RETENTION removes nothing yet")
+func (*Settings) pending() []string {
+	return []string{"processed_event is kept for ever: DEDUP_RETENTION removes nothing yet"}
 }
 
 func (l *LogSettings) validate() error {

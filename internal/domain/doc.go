@@ -19,6 +19,9 @@
 //	                           ▼
 //	                   offset may be committed
 //
+// What became final, and what was parked, is told to others: each [Message] is appended
+// by the transaction that makes it true, and published after it has committed.
+//
 // An intent that is not finished goes on by itself: [Worker] leases it when it
 // is due, looks again, calls with no transaction open and finishes it in
 // another one.

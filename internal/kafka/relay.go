@@ -138,6 +138,7 @@ func (r *Relay) Close() error { return errors.Join(r.sender.close(), r.metrics.c
 // RelayConfig.Drain, and gives its place up. Trouble with the brokers or the
 // database never ends it.
 func (r *Relay) Run(ctx context.Context) {
+	r.note(func(s *RelayStatus) { s.Running = true })
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.Drain, cancel) })()
@@ -191,7 +192,7 @@ func (r *Relay) lead(ctx context.Context) (led bool, err error) {
 		r.pending, r.counted = nil, time.Time{} // what was read under an earlier lead may be another's by now
 	}
 	r.note(func(s *RelayStatus) {
-		s.Running, s.Leading = true, led
+		s.Leading = led
 		if !led {
 			s.Backlog = domain.Backlog{}
 		}

@@ -164,6 +164,7 @@ func produced(topic string, m *domain.Message) *confluent.Message {
 
 // RelayStatus is what the relay is doing at one moment. It is a copy.
 type RelayStatus struct {
+	// Running is set from the beginning of Run to its end.
 	Running bool
 	// Leading is set while this instance is the one that publishes.
 	Leading bool

@@ -11,6 +11,8 @@
 //	side     [Store.Aside], [Store.Open] SideLockTimeout SideConns
 //	archive  the admin API, health      –               ArchiveConns
 //
+// An [Outbox] has one connection more: the session whose advisory lock says who publishes.
+//
 // # The claim
 //
 // The insert into processed_event must tell exactly which events of a batch are
