@@ -154,7 +154,8 @@ func readCharges(ctx context.Context, q querier) (map[uuid.UUID]Charge, error) {
 }
 
 func readLetters(ctx context.Context, q querier) ([]Letter, error) {
-	rows, err := q.Query(ctx, `SELECT coalesce(event_id, $1), reason, state FROM dead_letter ORDER BY id`, uuid.Nil)
+	rows, err := q.Query(ctx, `SELECT coalesce(event_id, $1), reason, state,
+		format('%s/%s@%s', topic, partition, "offset") FROM dead_letter ORDER BY id`, uuid.Nil)
 	if err != nil {
 		return nil, fmt.Errorf("read dead_letter: %w", err)
 	}
@@ -162,7 +163,7 @@ func readLetters(ctx context.Context, q querier) ([]Letter, error) {
 	var letters []Letter
 	for rows.Next() {
 		var l Letter
-		if err := rows.Scan(&l.EventID, &l.Reason, &l.State); err != nil {
+		if err := rows.Scan(&l.EventID, &l.Reason, &l.State, &l.Source); err != nil {
 			return nil, fmt.Errorf("read dead_letter: %w", err)
 		}
 		letters = append(letters, l)

@@ -21,6 +21,8 @@ type Facts struct {
 	Kills    []Kill
 	Lag      int64
 	Audit    Audit
+	Outcomes Outcomes // what the service told of charges; nil Events: it was not to tell
+	Told     Told     // what it told of dead letters; nil Letters: likewise
 	Stats    []Stats  // what the admin API of each instance said, before they ended
 	Disorder []string // instances that did not end in order when they were asked to
 	Duration time.Duration
@@ -71,6 +73,7 @@ type Letter struct {
 	EventID uuid.UUID // uuid.Nil when the record had none
 	Reason  string
 	State   string
+	Source  string // topic/partition@offset
 }
 
 // IntentKey is what intents are counted by.

@@ -16,12 +16,15 @@ const (
 
 // remainder is what keeps a run from being done.
 type remainder struct {
-	lag        int64
-	unfinished map[IntentKey]int64
-	inProgress int64
+	lag         int64
+	unfinished  map[IntentKey]int64
+	inProgress  int64
+	unpublished bool
 }
 
-func (r remainder) none() bool { return r.lag == 0 && len(r.unfinished) == 0 && r.inProgress == 0 }
+func (r remainder) none() bool {
+	return r.lag == 0 && len(r.unfinished) == 0 && r.inProgress == 0 && !r.unpublished
+}
 
 func (r remainder) String() string {
 	var parts []string
@@ -38,6 +41,9 @@ func (r remainder) String() string {
 	if r.inProgress > 0 {
 		parts = append(parts, number(r.inProgress)+" requests at the provider")
 	}
+	if r.unpublished {
+		parts = append(parts, "messages not published")
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -52,6 +58,9 @@ func (p *parts) remains(ctx context.Context) (remainder, error) {
 		if k.State != "parked" && k.State != "held" {
 			r.unfinished[k] = n
 		}
+	}
+	if r.unpublished, err = p.books.unpublished(ctx); err != nil {
+		return r, err
 	}
 	r.lag, err = p.watcher.lag(ctx)
 	return r, err

@@ -72,6 +72,7 @@ func (i *instance) start() error {
 		Path: o.Billing, Args: []string{"serve"}, Dir: p.dir, Log: i.log, DeathSignal: syscall.SIGKILL,
 		Env: o.childEnviron(
 			"KAFKA_BROKERS="+strings.Join(p.brokers, ","), "KAFKA_TOPIC="+o.Topic, "KAFKA_GROUP_ID="+o.Group,
+			"KAFKA_EVENTS_TOPIC="+eventsTopic(o.Topic), "KAFKA_DLQ_TOPIC="+dlqTopic(o.Topic),
 			"DATABASE_URL="+p.url, "PAYMENT_URL="+p.provider.URL(),
 			"ADMIN_ADDR=127.0.0.1:"+strconv.Itoa(i.port), "ADMIN_INSECURE=true",
 		),

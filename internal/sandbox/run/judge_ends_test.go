@@ -31,6 +31,7 @@ func endFacts() *Facts {
 	c := &f.Book.Counters
 	c.Captured, c.Declined, c.DuplicateOrder, c.Discard = 1, 1, 1, 1
 	f.Stats[0].Counters = *c
+	tell(f)
 	return f
 }
 

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -48,7 +49,26 @@ func cleanFacts() *Facts {
 		Duration: 1500 * time.Millisecond,
 	}
 	f.Stats = []Stats{{Counters: f.Book.Counters}}
+	tell(f)
 	return f
+}
+
+// tell publishes what the book holds.
+func tell(f *Facts) {
+	f.Outcomes, f.Told = Outcomes{Events: map[uuid.UUID]Outcome{}}, Told{Letters: map[string]string{}}
+	for id := range f.Book.Charges {
+		c := f.Book.Charges[id]
+		o := Outcome{Type: "billing.charge-" + c.Status + ".v1", OrderEvent: id, OrderID: c.OrderID, Amount: c.Amount, Currency: c.Currency}
+		if c.Status == "captured" || c.Status == "declined" {
+			f.Outcomes.Events[uuid.NewSHA1(id, []byte(o.Type))] = o
+		}
+	}
+	for i := range f.Book.Letters {
+		l := &f.Book.Letters[i]
+		l.Source = fmt.Sprint("t/0@", i)
+		f.Told.Letters[l.Source] = l.Reason
+	}
+	f.Outcomes.Records, f.Told.Records = int64(len(f.Outcomes.Events)), int64(len(f.Told.Letters))
 }
 
 func charge(order int64, amount, code string) Charge {
@@ -143,7 +163,9 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 			func(f *Facts) { f.Book.Counters.Invalid, f.Book.Counters.Received = 1, 6 },
 			[]string{"invalid", "received", "counted as ended", "statistics pages"},
 		},
-		"a dead letter":           {func(f *Facts) { f.Book.Letters = []Letter{{event(1), "provider_rejected", "open"}} }, []string{"parked"}},
+		"a dead letter": {func(f *Facts) {
+			f.Book.Letters = []Letter{{EventID: event(1), Reason: "provider_rejected", State: "open"}}
+		}, []string{"parked"}},
 		"an unfinished charge":    {func(f *Facts) { f.Book.Intents = map[IntentKey]int64{{"unknown", true}: 1} }, []string{"unfinished", "processed", "statistics pages"}},
 		"an unclaimed intent":     {func(f *Facts) { f.Book.Intents = map[IntentKey]int64{{"calling", false}: 1} }, []string{"unfinished"}},
 		"a charge out of nowhere": {func(f *Facts) { f.Topic.Events[event(9)] = 1; delete(f.Topic.Events, event(1)) }, []string{"lost"}},
@@ -179,6 +201,7 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 			t.Parallel()
 			f := cleanFacts()
 			c.spoil(f)
+			tell(f)
 			r := Judge(f)
 			require.Equal(t, c.fails, failures(r))
 			require.False(t, r.Clean)
@@ -225,7 +248,8 @@ func TestAFailingProviderMayRepeatAndPark(t *testing.T) {
 	f := cleanFacts()
 	f.Setup.Faulty = true
 	f.Ledger.Posts, f.Ledger.RepeatedPosts = 9, 5
-	f.Book.Letters = []Letter{{event(1), "retries_exhausted", "open"}}
+	f.Book.Letters = []Letter{{EventID: event(1), Reason: "retries_exhausted", State: "open"}}
+	tell(f)
 	r := Judge(f)
 	require.Empty(t, failures(r))
 
@@ -293,8 +317,8 @@ func TestNumbersAreGroupedByThousands(t *testing.T) {
 func TestWhatRemainsIsNamed(t *testing.T) {
 	t.Parallel()
 	require.True(t, remainder{}.none())
-	r := remainder{lag: 1200, unfinished: map[IntentKey]int64{{"waiting", false}: 3}, inProgress: 2}
+	r := remainder{lag: 1200, unfinished: map[IntentKey]int64{{"waiting", false}: 3}, inProgress: 2, unpublished: true}
 	require.False(t, r.none())
-	require.Equal(t, "1,200 records not committed, 3 intents waiting (not claimed), 2 requests at the provider", r.String())
+	require.Equal(t, "1,200 records not committed, 3 intents waiting (not claimed), 2 requests at the provider, messages not published", r.String())
 	require.NotContains(t, remainder{lag: 1}.String(), "intents")
 }

@@ -81,6 +81,7 @@ func Judge(f *Facts) Report {
 	j.arrivals()
 	j.outcomes()
 	j.counters()
+	j.told()
 	j.provider()
 	j.money()
 	j.audit()

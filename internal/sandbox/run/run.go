@@ -229,6 +229,9 @@ func (r *runner) collect(ctx context.Context) (f Facts, err error) {
 	if f.Audit, err = r.parts.audit(ctx); err != nil {
 		return f, err
 	}
+	if f.Outcomes, f.Told, err = r.parts.told(ctx); err != nil {
+		return f, err
+	}
 	f.Ledger = r.parts.provider.Ledger()
 	f.Charges, f.Strange = ledgerCharges(r.parts.provider.Provider)
 	return f, nil

@@ -132,9 +132,15 @@ func (w *watcher) commits(ctx context.Context) (kadm.OffsetResponses, error) {
 // read consumes the whole topic.
 func (w *watcher) read(ctx context.Context) (Topic, error) {
 	topic := Topic{Events: make(map[uuid.UUID]int64)}
+	err := w.each(ctx, topic.take)
+	return topic, err
+}
+
+// each shows every record that is in the topic at this moment.
+func (w *watcher) each(ctx context.Context, visit func(*kgo.Record)) error {
 	starts, ends, err := w.bounds(ctx)
 	if err != nil {
-		return topic, err
+		return err
 	}
 	from := make(map[int32]kgo.Offset)
 	for p, end := range ends {
@@ -143,25 +149,25 @@ func (w *watcher) read(ctx context.Context) (Topic, error) {
 		}
 	}
 	if len(from) == 0 {
-		return topic, nil
+		return nil
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{w.topic: from}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
 	if err != nil {
-		return topic, fmt.Errorf("kafka client: %w", err)
+		return fmt.Errorf("kafka client: %w", err)
 	}
 	defer client.Close()
 	for len(from) > 0 {
-		if err := topic.poll(ctx, client, ends, from); err != nil {
-			return topic, fmt.Errorf("read topic %s: %w", w.topic, err)
+		if err := poll(ctx, client, ends, from, visit); err != nil {
+			return fmt.Errorf("read topic %s: %w", w.topic, err)
 		}
 	}
-	return topic, nil
+	return nil
 }
 
 // poll takes what one poll brings, and removes the partitions that are read to their end.
-func (t *Topic) poll(ctx context.Context, client *kgo.Client, ends map[int32]int64, open map[int32]kgo.Offset) error {
+func poll(ctx context.Context, client *kgo.Client, ends map[int32]int64, open map[int32]kgo.Offset, visit func(*kgo.Record)) error {
 	ctx, cancel := context.WithTimeout(ctx, readIdle)
 	defer cancel()
 	fetches := client.PollFetches(ctx)
@@ -175,18 +181,22 @@ func (t *Topic) poll(ctx context.Context, client *kgo.Client, ends map[int32]int
 		if r.Offset == ends[r.Partition]-1 {
 			delete(open, r.Partition)
 		}
-		if r.Attrs.IsControl() {
-			return
+		if !r.Attrs.IsControl() {
+			visit(r)
 		}
-		t.Records++
-		id, err := eventID(r)
-		if err != nil {
-			t.Foreign++
-			return
-		}
-		t.Events[id]++
 	})
 	return nil
+}
+
+// take counts a record of the orders' topic.
+func (t *Topic) take(r *kgo.Record) {
+	t.Records++
+	id, err := eventID(r)
+	if err != nil {
+		t.Foreign++
+		return
+	}
+	t.Events[id]++
 }
 
 // eventID finds a record's event id in its body, else in its header.
