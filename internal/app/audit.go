@@ -26,6 +26,8 @@ const (
 	auditRecheck     = 2 * time.Second
 	auditFindings    = 100
 	maxAuditFindings = 100_000
+	auditLookupRate  = 200 // questions to the provider a second
+	maxLookupRate    = 100_000
 )
 
 // auditFlags are what the command was asked.
@@ -35,6 +37,8 @@ type auditFlags struct {
 	asJSON       bool
 	list         bool
 	findings     int
+	noProvider   bool
+	lookupRate   int
 }
 
 func auditCommand(p Process) *cobra.Command {
@@ -72,6 +76,8 @@ func auditCommand(p Process) *cobra.Command {
 	f.BoolVar(&flags.asJSON, "json", false, "the report as JSON on standard output")
 	f.BoolVar(&flags.list, "list", false, "a line for every offset first: its terminal record (JSON lines with --json)")
 	f.IntVar(&flags.findings, "findings", auditFindings, "how many findings are shown; all are counted")
+	f.BoolVar(&flags.noProvider, "no-provider", false, "do not ask the provider, though PAYMENT_LOOKUP is true")
+	f.IntVar(&flags.lookupRate, "lookup-rate", auditLookupRate, "questions to the provider per second, at most")
 	return c
 }
 
@@ -101,6 +107,9 @@ func (f *auditFlags) options(s *Settings) (audit.Options, error) {
 	}
 	if f.findings < 1 || f.findings > maxAuditFindings {
 		read(fmt.Errorf("--findings %d: want 1 to %d", f.findings, maxAuditFindings))
+	}
+	if f.lookupRate < 1 || f.lookupRate > maxLookupRate {
+		read(fmt.Errorf("--lookup-rate %d: want 1 to %d", f.lookupRate, maxLookupRate))
 	}
 	return o, errors.Join(complaints...)
 }
@@ -149,6 +158,9 @@ func runAudit(ctx context.Context, s Settings, p Process, f *auditFlags, o audit
 		return errors.Join(err, w.close())
 	}
 	defer hangUp()
+	if f.noProvider {
+		finder = nil
+	}
 	screen := newAuditScreen(p.Err)
 	o.Progress = screen.show
 	var listed error
@@ -158,7 +170,7 @@ func runAudit(ctx context.Context, s Settings, p Process, f *auditFlags, o audit
 	if o.Position, err = w.positions(ctx, &s); err != nil {
 		return errors.Join(err, w.close())
 	}
-	report, err := audit.New(o, w.topic, w.books, finder, domain.SystemClock{}).Run(ctx, s.Kafka.Topic)
+	report, err := audit.New(o, w.topic, w.books, paced(finder, f.lookupRate), domain.SystemClock{}).Run(ctx, s.Kafka.Topic)
 	screen.done()
 	err = errors.Join(err, listed, w.close())
 	switch {

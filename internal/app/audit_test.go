@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,7 @@ func TestAuditIsACommandForPeopleAndPrograms(t *testing.T) {
 		{"--from-offset", "0:-1"},
 		{"--to-offset", "0:5", "--from-offset", "0:5"},
 		{"--findings", "0"},
+		{"--lookup-rate", "0"},
 		{"--since", "2026-11-29T12:00:00Z", "--until", "2026-11-29T11:00:00Z"},
 		{"extra"},
 		{"--from-offset", "7:0"}, // there is no such partition
@@ -230,4 +232,49 @@ func TestAuditTakesThePositionWhereItIsKept(t *testing.T) {
 	require.Zero(t, code, "without a position nothing must be explained")
 	require.Contains(t, out, "committed nothing\n")
 	require.Contains(t, out, "warning: partition 0: the group "+h.group+" has committed no offset")
+}
+
+func TestAuditAsksTheProviderAsOftenAsItMay(t *testing.T) {
+	t.Parallel()
+	h := history(t)
+	environ := append(h.environ(), "PAYMENT_LOOKUP=true")
+	var report struct {
+		Seconds  float64 `json:"seconds"`
+		Provider struct {
+			Asked    bool  `json:"asked"`
+			Lookups  int64 `json:"lookups"`
+			Captured int64 `json:"captured"`
+		} `json:"provider"`
+		Problems map[string]int64 `json:"problems"`
+		Findings []struct {
+			EventID uuid.UUID `json:"eventId"`
+		} `json:"findings"`
+	}
+	code, out, errs := command(t, environ, "audit", "--json", "--lookup-rate", "20")
+	require.Zero(t, code, errs+out)
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.True(t, report.Provider.Asked)
+	require.EqualValues(t, 26, report.Provider.Lookups)
+	require.EqualValues(t, 20, report.Provider.Captured)
+	require.Greater(t, report.Seconds, 1.0, "26 questions, at 20 a second")
+	code, out, _ = command(t, environ, "audit", "--no-provider")
+	require.Zero(t, code)
+	require.Contains(t, out, "provider: not asked")
+
+	// Somebody else charges under the key of an event that was refused.
+	require.NoError(t, h.provider.SetFaults(paymenttest.Faults{}))
+	rejected := h.events["rejected"]
+	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.payURL+"/v1/charges",
+		strings.NewReader(fmt.Sprintf(`{"orderId":%d,"amount":10.50,"currency":"EUR"}`, rejected.order)))
+	require.NoError(t, err)
+	post.Header.Set("Idempotency-Key", rejected.id.String())
+	response, err := http.DefaultClient.Do(post)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Less(t, response.StatusCode, 300)
+	code, out, _ = command(t, environ, "audit", "--json")
+	require.Equal(t, 1, code)
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.Equal(t, map[string]int64{"unrecorded_capture": 1}, report.Problems)
+	require.Equal(t, rejected.id, report.Findings[0].EventID)
 }

@@ -32,11 +32,11 @@ func (p *parts) audit(ctx context.Context) (Audit, error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
 	o := p.options
-	command := exec.CommandContext(ctx, o.Billing, "audit", "--json") //nolint:gosec // the binary under test
+	command := exec.CommandContext(ctx, o.Billing, "audit", "--json", "--lookup-rate", "100000") //nolint:gosec // the binary under test
 	command.Dir = p.dir
 	command.Env = o.childEnviron(
 		"KAFKA_BROKERS="+strings.Join(p.brokers, ","), "KAFKA_TOPIC="+o.Topic, "KAFKA_GROUP_ID="+o.Group,
-		"DATABASE_URL="+p.url, "PAYMENT_URL="+p.provider.URL(),
+		"DATABASE_URL="+p.url, "PAYMENT_URL="+p.provider.URL(), "PAYMENT_LOOKUP=true",
 	)
 	var said, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &said, &complaints
@@ -51,7 +51,7 @@ func (p *parts) audit(ctx context.Context) (Audit, error) {
 // audit: what billing proves of itself.
 func (j *judge) audit() {
 	a := &j.f.Audit
-	note := "offsets, each with one terminal record"
+	note := "one end for each offset"
 	if a.Provider.Asked {
 		note += fmt.Sprintf("; %s lookups at the provider", number(a.Provider.Lookups))
 	}
