@@ -15,7 +15,7 @@ import (
 // provider: how often it was asked, and what it took.
 func (j *judge) provider() {
 	f, r := j.f, &j.report
-	r.Kills = f.Kills
+	r.Kills, r.Rolls = f.Kills, f.Rolls
 	r.Posts, r.RepeatedPosts = f.Ledger.Posts, f.Ledger.RepeatedPosts
 	disturbed := f.Setup.Faulty || len(f.Kills) > 0
 	switch {
@@ -116,8 +116,10 @@ func (j *judge) conduct() {
 	if f.Setup.Kills > 0 {
 		j.line("kills", int64(len(f.Kills)), len(f.Kills) == f.Setup.Kills, "of %d asked for", f.Setup.Kills)
 	}
-	j.line("ended cleanly", int64(f.Setup.Instances-len(f.Disorder)), len(f.Disorder) == 0, "of %d instances%s",
-		f.Setup.Instances, strings.Join(append([]string{""}, f.Disorder...), "; "))
+	left, disorder := j.rolls()
+	ends, disorder := left+f.Running, append(disorder, f.Disorder...)
+	j.line("ended cleanly", int64(ends-len(disorder)), len(disorder) == 0, "of %d instances%s",
+		ends, strings.Join(append([]string{""}, disorder...), "; "))
 }
 
 // list writes counts by name, in the order of the names.

@@ -44,6 +44,7 @@ func cleanFacts() *Facts {
 			event(1): taken(1, "10.50", "EUR"), event(2): taken(2, "0.25", "EUR"),
 			event(3): taken(3, "20.00", "EUR"), event(4): taken(4, "100", "JPY"),
 		},
+		Running:  1,
 		Duration: 1500 * time.Millisecond,
 	}
 	f.Stats = []Stats{{Counters: f.Book.Counters}}
