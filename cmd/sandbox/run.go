@@ -43,7 +43,7 @@ func runWorldCommand(std streams) *cobra.Command {
 			"--env changes them. The provider then takes 2 to 20 ms, unless --fault says otherwise.\n\n" +
 			"With --joins the orders are sent so that they last: each time an instance leaves (SIGTERM, and\n" +
 			"it must exit 0) or joins, some wait for it, and more come while partitions change hands. The\n" +
-			"table says how many of the changes met records in flight. KAFKA_SESSION_TIMEOUT is 3s then.\n\n" + faultHelp,
+			"table says how many of the changes met records in flight. KAFKA_SESSION_TIMEOUT is 6s then.\n\n" + faultHelp,
 		Example: "  sandbox run\n" +
 			"  sandbox run --once --kills 10 --instances 2\n" +
 			"  sandbox run --once --instances 3 --joins 6 --records 20000 --ignore-keys\n" +

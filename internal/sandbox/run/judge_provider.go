@@ -46,6 +46,7 @@ func (j *judge) repeated() {
 	f, r := j.f, &j.report
 	allowed := make(map[uuid.UUID]int)
 	inFlight := 0
+	example := ""
 	for i := range f.Kills {
 		inFlight += len(f.Kills[i].Unfinished)
 		for id := range f.Kills[i].Unfinished {
@@ -55,6 +56,7 @@ func (j *judge) repeated() {
 	for id := range f.Charges {
 		if over := f.Charges[id].Posts - 1 - allowed[id]; over > 0 {
 			r.UnexplainedPosts += int64(over)
+			example = fmt.Sprintf("; not so %s: %d POSTs, %d unfinished after a kill", id, f.Charges[id].Posts, allowed[id])
 		}
 	}
 	if f.Setup.Faulty {
@@ -62,7 +64,7 @@ func (j *judge) repeated() {
 		return
 	}
 	j.line("repeated POSTs", r.RepeatedPosts, r.UnexplainedPosts == 0 && r.RepeatedPosts <= int64(inFlight),
-		"%s not due to a kill; %s unfinished after the kills", number(r.UnexplainedPosts), number(int64(inFlight)))
+		"%s not due to a kill; %s unfinished after the kills%s", number(r.UnexplainedPosts), number(int64(inFlight)), example)
 }
 
 // excess counts what happened more than once, beyond the first time.
