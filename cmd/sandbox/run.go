@@ -40,9 +40,13 @@ func runWorldCommand(std streams) *cobra.Command {
 			"provider's ledger. It exits 0 only when all of them agree.\n\n" +
 			"With --kills billing runs with short times, so that a dead process is soon replaced:\n" +
 			"KAFKA_SESSION_TIMEOUT=2s (6s with --brokers), PAYMENT_TIMEOUT=2s, CHARGE_BUDGET=2s;\n" +
-			"--env changes them. The provider then takes 2 to 20 ms, unless --fault says otherwise.\n\n" + faultHelp,
+			"--env changes them. The provider then takes 2 to 20 ms, unless --fault says otherwise.\n\n" +
+			"With --joins the orders are sent so that they last: each time an instance leaves (SIGTERM, and\n" +
+			"it must exit 0) or joins, some wait for it, and more come while partitions change hands. The\n" +
+			"table says how many of the changes met records in flight. KAFKA_SESSION_TIMEOUT is 6s then.\n\n" + faultHelp,
 		Example: "  sandbox run\n" +
 			"  sandbox run --once --kills 10 --instances 2\n" +
+			"  sandbox run --once --instances 3 --joins 6 --records 20000 --ignore-keys\n" +
 			"  sandbox run --once --orders orders.csv --kills 3 --json\n" +
 			"  sandbox run --once --kafka apache\n" +
 			"  sandbox run --fault 503-after=0.05,hang=0.01:3s",
@@ -72,6 +76,7 @@ func (r *runFlags) declare(c *cobra.Command) {
 	f.IntVar(&o.Source.Records, "records", 0, fmt.Sprintf("how many records to generate with --once (0: %d)", onceRecords))
 	f.IntVar(&o.Instances, "instances", 1, "how many billing processes share the work")
 	f.IntVar(&o.Kills, "kills", 0, "kill -9 a billing process so many times while it works, and start it again")
+	f.IntVar(&o.Joins, "joins", 0, "so many times tell an instance to end, or let one join, or both, while they work; 1 to --instances run")
 	addFaultFlags(c, &r.faults, &r.ignoreKeys)
 	f.DurationVar(&o.Timeout, "timeout", 0, fmt.Sprintf("bound of the whole work (0: %s with --once, none without)", onceTimeout))
 	f.BoolVar(&o.Keep, "keep", false, "keep the run's folder: logs and data")

@@ -100,6 +100,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		"a file with a bad line":   {[]string{"orders", "--brokers", "x", "--orders", csv}, "line 2"},
 		"records without an end":   {[]string{"run", "--records", "5"}, "--records needs --once"},
 		"no billing binary":        {[]string{"run", "--billing", "/nowhere/billing"}, "make build"},
+		"nobody to take over":      {[]string{"run", "--joins", "3"}, "--joins 3: needs --instances 2 or more"},
 		"a broker of no kind":      {[]string{"run", "--kafka", "rabbit"}, "--kafka rabbit"},
 		"a command that is not there": {
 			[]string{"postgres", "--", filepath.Join(t.TempDir(), "nothing")}, "no such file",

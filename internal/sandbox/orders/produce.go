@@ -32,6 +32,8 @@ type ProduceOptions struct {
 	Rate float64
 	// Progress is called after each acknowledged record with the number so far, from one goroutine at a time. It must be quick.
 	Progress func(acknowledged int)
+	// Hold is called before each record is sent, with its number from 0. It may wait; its error ends the walk. Nil: nothing is held back.
+	Hold func(ctx context.Context, record int) error
 }
 
 // Produce sends a plan to a topic, idempotently and acknowledged by all replicas, and returns how many records were acknowledged: all of them, or with an
@@ -55,7 +57,7 @@ func Produce(ctx context.Context, brokers []string, topic string, plan *Plan, op
 	defer cancel(nil)
 
 	t := &tally{progress: options.Progress, fail: cancel}
-	sendErr := send(ctx, client, plan, options.Rate, t)
+	sendErr := send(ctx, client, plan, options, t)
 	flushErr := client.Flush(ctx)
 
 	acknowledged, err := t.result()
@@ -66,13 +68,19 @@ func Produce(ctx context.Context, brokers []string, topic string, plan *Plan, op
 	return acknowledged, nil
 }
 
-// send walks the plan, no faster than the rate, until its end or that of ctx.
-func send(ctx context.Context, client *kgo.Client, plan *Plan, rate float64, t *tally) error {
+// send walks the plan, no faster than the options allow, until its end or that of ctx.
+func send(ctx context.Context, client *kgo.Client, plan *Plan, options ProduceOptions, t *tally) error {
 	start, sent := time.Now(), 0
 
 	for r := range plan.Records() {
-		if rate > 0 {
-			due := start.Add(time.Duration(float64(sent) / rate * float64(time.Second)))
+		if options.Hold != nil {
+			if err := options.Hold(ctx, sent); err != nil {
+				return err
+			}
+		}
+
+		if options.Rate > 0 {
+			due := start.Add(time.Duration(float64(sent) / options.Rate * float64(time.Second)))
 			if err := sleepUntil(ctx, due); err != nil {
 				return err
 			}

@@ -11,4 +11,8 @@
 // [Judge] turns them into a [Report] whose every line is a figure with its check.
 //
 //	start parts ─▶ produce ─▶ (kill, snapshot the unfinished intents, restart)* ─▶ await the end ─▶ stop billing ─▶ collect ─▶ judge ─▶ stop parts
+//	                     └──▶ (leave, join, or both; wait until the group has settled)* ──┘
+//
+// Instances that join and leave are to meet load: the orders are held back, each turn has a share of them, of which
+// some wait when it begins and others come while partitions change hands. What it met is asked of the instances themselves.
 package run

@@ -1,7 +1,9 @@
 package run
 
 import (
+	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,6 +21,8 @@ type Facts struct {
 	Charges  map[uuid.UUID]paymenttest.Charge // the provider's, by key
 	Strange  int                              // keys at the provider that are no UUID
 	Kills    []Kill
+	Rolls    []Roll
+	Running  int // instances at the end
 	Lag      int64
 	Audit    Audit
 	Outcomes Outcomes // what the service told of charges; nil Events: it was not to tell
@@ -38,6 +42,7 @@ type Setup struct {
 	Faulty     bool   `json:"faulty"`      // the provider was told to fail: requests may be repeated without a kill
 	IgnoreKeys bool   `json:"ignore_keys"` // the provider charges again for every request
 	Kills      int    `json:"kills"`       // how many were asked for
+	Joins      int    `json:"joins"`       // how many turns of joining and leaving were asked for
 }
 
 // Totals are sums of money by currency, in minor units.
@@ -146,4 +151,37 @@ type Kill struct {
 	Posts      int64                `json:"posts"`     // the provider had seen by then
 	InFlight   int                  `json:"in_flight"` // unfinished intents right after it
 	Unfinished map[uuid.UUID]string `json:"-"`         // their states by event
+}
+
+// Roll is one turn in which an instance left, joined, or one of each.
+type Roll struct {
+	Left      int           `json:"left"`   // its number; 0: none
+	Joined    int           `json:"joined"` // its number; 0: none
+	At        time.Duration `json:"-"`
+	AtSeconds float64       `json:"at_seconds"`
+	Posts     int64         `json:"posts"` // the provider had seen by then
+	// LeftInFlight is how many records were in flight at the instance that was told to end.
+	LeftInFlight int `json:"left_in_flight"`
+	// MovedInFlight is how many were, at the others, when partitions changed hands there.
+	MovedInFlight int     `json:"moved_in_flight"`
+	Members       int     `json:"members"` // of the group afterwards
+	Settled       bool    `json:"settled"` // every partition had an owner in the end
+	Seconds       float64 `json:"seconds"` // until then
+	Disorder      string  `json:"disorder,omitempty"`
+}
+
+// String tells the turn in one line.
+func (r Roll) String() string {
+	var what []string
+	if r.Left > 0 {
+		what = append(what, fmt.Sprintf("instance %d left with %s records in flight", r.Left, number(int64(r.LeftInFlight))))
+	}
+	if r.Joined > 0 {
+		what = append(what, fmt.Sprintf("instance %d joined, %s in flight as partitions moved", r.Joined, number(int64(r.MovedInFlight))))
+	}
+	end := fmt.Sprintf("%d members settled after %.1f s", r.Members, r.Seconds)
+	if !r.Settled {
+		end = fmt.Sprintf("NOT SETTLED after %.1f s", r.Seconds)
+	}
+	return fmt.Sprintf("%s, at %.1f s, after %s POSTs: %s", strings.Join(what, "; "), r.AtSeconds, number(r.Posts), end)
 }

@@ -185,6 +185,34 @@ func (i *instance) stats(ctx context.Context) (Stats, error) {
 	return s, nil
 }
 
+// lanes asks which partitions it has, and how many records of each are in flight.
+func (i *instance) lanes(ctx context.Context) (map[int32]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	response, err := get(ctx, i.url()+"/api/v1/consumer")
+	if err != nil {
+		return nil, fmt.Errorf("consumer page: %w", err)
+	}
+	defer response.Body.Close()
+	var page struct {
+		Assignment []struct {
+			Partition int32 `json:"partition"`
+			InFlight  int   `json:"in_flight"`
+		} `json:"assignment"`
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("consumer page of %s: %s", i.url(), response.Status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&page); err != nil {
+		return nil, fmt.Errorf("consumer page of %s: %w", i.url(), err)
+	}
+	lanes := make(map[int32]int, len(page.Assignment))
+	for _, a := range page.Assignment {
+		lanes[a.Partition] = a.InFlight
+	}
+	return lanes, nil
+}
+
 // get asks a page on loopback; the caller closes the body and bounds ctx.
 func get(ctx context.Context, url string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)

@@ -15,7 +15,7 @@ import (
 // provider: how often it was asked, and what it took.
 func (j *judge) provider() {
 	f, r := j.f, &j.report
-	r.Kills = f.Kills
+	r.Kills, r.Rolls = f.Kills, f.Rolls
 	r.Posts, r.RepeatedPosts = f.Ledger.Posts, f.Ledger.RepeatedPosts
 	disturbed := f.Setup.Faulty || len(f.Kills) > 0
 	switch {
@@ -46,6 +46,7 @@ func (j *judge) repeated() {
 	f, r := j.f, &j.report
 	allowed := make(map[uuid.UUID]int)
 	inFlight := 0
+	example := ""
 	for i := range f.Kills {
 		inFlight += len(f.Kills[i].Unfinished)
 		for id := range f.Kills[i].Unfinished {
@@ -55,6 +56,7 @@ func (j *judge) repeated() {
 	for id := range f.Charges {
 		if over := f.Charges[id].Posts - 1 - allowed[id]; over > 0 {
 			r.UnexplainedPosts += int64(over)
+			example = fmt.Sprintf("; not so %s: %d POSTs, %d unfinished after a kill", id, f.Charges[id].Posts, allowed[id])
 		}
 	}
 	if f.Setup.Faulty {
@@ -62,7 +64,7 @@ func (j *judge) repeated() {
 		return
 	}
 	j.line("repeated POSTs", r.RepeatedPosts, r.UnexplainedPosts == 0 && r.RepeatedPosts <= int64(inFlight),
-		"%s not due to a kill; %s unfinished after the kills", number(r.UnexplainedPosts), number(int64(inFlight)))
+		"%s not due to a kill; %s unfinished after the kills%s", number(r.UnexplainedPosts), number(int64(inFlight)), example)
 }
 
 // excess counts what happened more than once, beyond the first time.
@@ -116,8 +118,10 @@ func (j *judge) conduct() {
 	if f.Setup.Kills > 0 {
 		j.line("kills", int64(len(f.Kills)), len(f.Kills) == f.Setup.Kills, "of %d asked for", f.Setup.Kills)
 	}
-	j.line("ended cleanly", int64(f.Setup.Instances-len(f.Disorder)), len(f.Disorder) == 0, "of %d instances%s",
-		f.Setup.Instances, strings.Join(append([]string{""}, f.Disorder...), "; "))
+	left, disorder := j.rolls()
+	ends, disorder := left+f.Running, append(disorder, f.Disorder...)
+	j.line("ended cleanly", int64(ends-len(disorder)), len(disorder) == 0, "of %d instances%s",
+		ends, strings.Join(append([]string{""}, disorder...), "; "))
 }
 
 // list writes counts by name, in the order of the names.

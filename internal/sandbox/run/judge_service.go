@@ -114,7 +114,7 @@ func (j *judge) counters() {
 	for _, s := range j.f.Stats {
 		same = same && s.Counters == c && s.Unfinished == claimed && s.Parked == b.Parked()
 	}
-	j.line("statistics pages", int64(len(j.f.Stats)), same && len(j.f.Stats) == j.f.Setup.Instances, "say what the tables say")
+	j.line("statistics pages", int64(len(j.f.Stats)), same && len(j.f.Stats) == j.f.Running, "say what the tables say")
 }
 
 // receivedFits holds the deliveries against the records: a record is delivered at

@@ -46,6 +46,7 @@ func cleanFacts() *Facts {
 			event(3): taken(3, "20.00", "EUR"), event(4): taken(4, "100", "JPY"),
 		},
 		Audit:    Audit{Clean: true, Records: 5},
+		Running:  1,
 		Duration: 1500 * time.Millisecond,
 	}
 	f.Stats = []Stats{{Counters: f.Book.Counters}}

@@ -20,6 +20,7 @@ const (
 const (
 	maxInstances  = 16
 	maxKills      = 1000
+	maxJoins      = 1000
 	maxPartitions = 1000
 )
 
@@ -39,7 +40,9 @@ type Options struct {
 	Source    Source
 	Instances int
 	// Kills is how often an instance is killed with -9 and started again, at moments that the seed draws.
-	Kills      int
+	Kills int
+	// Joins is how often an instance is told to end, or another one joins, or both, at moments that the seed draws.
+	Joins      int
 	Faults     paymenttest.Faults
 	FaultsText string
 
@@ -66,6 +69,10 @@ func (o *Options) Validate() error {
 	complain(o.Kafka != KafkaEmbedded && o.Kafka != KafkaApache, "--kafka %s: want %s or %s", o.Kafka, KafkaEmbedded, KafkaApache)
 	complain(o.Instances < 1 || o.Instances > maxInstances, "--instances %d: want 1 to %d", o.Instances, maxInstances)
 	complain(o.Kills < 0 || o.Kills > maxKills, "--kills %d: want 0 to %d", o.Kills, maxKills)
+	complain(o.Joins < 0 || o.Joins > maxJoins, "--joins %d: want 0 to %d", o.Joins, maxJoins)
+	complain(o.Joins > 0 && o.Instances < 2, "--joins %d: needs --instances 2 or more, of which one stays", o.Joins)
+	complain(o.Joins > 0 && o.Source.Records > 0 && o.Source.Records < minTurn*o.Joins,
+		"--joins %d: needs --records %d or more, so that each meets some", o.Joins, minTurn*o.Joins)
 	complain(o.Partitions < 1 || o.Partitions > maxPartitions, "--partitions %d: want 1 to %d", o.Partitions, maxPartitions)
 	complain(o.Timeout < 0, "--timeout %s: below zero", o.Timeout)
 	complain(o.Topic == "" || o.Group == "", "--topic and --group must not be empty")
@@ -89,7 +96,7 @@ func (o *Options) setup() Setup {
 	}
 	return Setup{
 		Broker: broker, Instances: o.Instances, Partitions: o.Partitions, Seed: o.Source.Seed, Faults: o.FaultsText,
-		Faulty: faulty(o.Faults), IgnoreKeys: o.Faults.IgnoreKeys, Kills: o.Kills,
+		Faulty: faulty(o.Faults), IgnoreKeys: o.Faults.IgnoreKeys, Kills: o.Kills, Joins: o.Joins,
 	}
 }
 
@@ -117,13 +124,16 @@ func (o *Options) faults() paymenttest.Faults {
 	return f
 }
 
+// leastSession is the shortest session that a broker takes unless it is told otherwise.
+const leastSession = "6s"
+
 // KillEnv are the settings of billing in a run with kills: how long a dead
 // member keeps its partitions, and a dead owner its lease (budget, one attempt
 // and 3 s), is most of such a run's time.
 func (o *Options) KillEnv() []string {
 	session := "2s"
 	if o.Brokers != "" {
-		session = "6s" // the least that a broker takes unless it is told otherwise
+		session = leastSession
 	}
 	return []string{"KAFKA_SESSION_TIMEOUT=" + session, "PAYMENT_TIMEOUT=2s", "CHARGE_BUDGET=2s"}
 }
@@ -145,8 +155,13 @@ func (o *Options) childEnviron(own ...string) []string {
 		}
 	}
 	environ = append(environ, own...)
-	if o.Kills > 0 {
+	switch {
+	case o.Kills > 0:
 		environ = append(environ, o.KillEnv()...)
+	case o.Joins > 0:
+		// Members hear of a join by a heartbeat, of which there are three in a session. It is not shorter since the embedded broker,
+		// other than Kafka, drops a member that waits longer than a session for one that finishes what it has in flight.
+		environ = append(environ, "KAFKA_SESSION_TIMEOUT="+leastSession)
 	}
 	return append(environ, o.Env...)
 }

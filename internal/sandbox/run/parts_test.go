@@ -191,7 +191,9 @@ func TestOnlyAProviderThatMayBeAskedTwiceIsFaulty(t *testing.T) {
 }
 
 func testKiller(unique int64, posts *atomic.Int64) *killer {
-	return &killer{unique: unique, kills: 4, posts: posts.Load, dice: rand.New(rand.NewPCG(1, 2))}
+	return &killer{kills: 4, moments: moments{
+		share: killShare * float64(unique) / 4, spread: 1, posts: posts.Load, dice: rand.New(rand.NewPCG(1, 2)),
+	}}
 }
 
 func TestKillsFallWithinTheirShareOfTheWork(t *testing.T) {

@@ -22,6 +22,7 @@ type progress struct {
 	unique   int64 // what there is to charge; 0: no end
 	sent     atomic.Int64
 	kills    atomic.Int64
+	rolls    atomic.Int64
 }
 
 // run shows progress until ctx ends.
@@ -50,6 +51,9 @@ func (p *progress) show() {
 	fmt.Fprintf(&b, ", %s repeated, %s charged twice", number(l.RepeatedPosts), number(l.DoubleCharges))
 	if n := p.kills.Load(); n > 0 {
 		fmt.Fprintf(&b, ", %d kills", n)
+	}
+	if n := p.rolls.Load(); n > 0 {
+		fmt.Fprintf(&b, ", %d turns", n)
 	}
 	p.console.show(min(charged, max(p.unique, charged)), p.unique, b.String())
 }

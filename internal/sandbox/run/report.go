@@ -54,6 +54,7 @@ type Report struct {
 	CapturedTotal       map[string]Capture `json:"captured_total"`
 
 	Kills   []Kill  `json:"kills"`
+	Rolls   []Roll  `json:"joins"`
 	Seconds float64 `json:"seconds"`
 	Lines   []Line  `json:"checks"`
 }

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -91,6 +90,8 @@ type runner struct {
 	progress  *progress
 	sent      Sent
 	kills     []Kill
+	rolls     []Roll
+	members   *members
 	missing   string // what was not done in time
 }
 
@@ -141,17 +142,22 @@ func (r *runner) startBilling(ctx context.Context) error {
 		}
 		r.console.Say("billing %d   %s", i.number, i.statsURL())
 	}
+	r.members = newMembers(r.instances)
 	r.console.Say("ready after %.1f s", time.Since(r.began).Seconds())
 	return nil
 }
 
-// happen produces and kills, shows how it goes, and returns when all is done or time is up.
+// happen produces, kills and lets instances join and leave, shows how it goes, and returns when all is done or time is up.
 func (r *runner) happen(ctx context.Context) error {
-	_, unique := r.producer.Expected()
+	records, unique := r.producer.Expected()
 	p := &progress{console: r.console, provider: r.parts.provider.Provider, began: r.began, unique: unique}
 	r.progress = p
 	r.producer.Brokers, r.producer.Topic = r.parts.brokers, r.options.Topic
 	r.producer.Progress = p.sent.Store
+	feed := newFeed()
+	if r.options.Joins > 0 && records > 0 {
+		r.producer.Hold = feed.wait
+	}
 
 	watched, seen := context.WithCancel(ctx)
 	var watching errgroup.Group
@@ -166,6 +172,10 @@ func (r *runner) happen(ctx context.Context) error {
 	})
 	group.Go(func() (err error) {
 		r.kills, err = r.killer(unique).run(working, r.stop)
+		return err
+	})
+	group.Go(func() (err error) {
+		r.rolls, err = r.roller(feed, records, unique).run(working, r.stop)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -189,22 +199,13 @@ func (r *runner) finish(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *runner) killer(unique int64) *killer {
-	return &killer{
-		instances: r.instances, books: r.parts.books, began: r.began, kills: r.options.Kills, unique: unique,
-		posts: func() int64 { return r.parts.provider.Ledger().Posts },
-		dice:  rand.New(rand.NewPCG(r.options.Source.Seed, killStream)), //nolint:gosec // repeatable on purpose
-		say: func(format string, args ...any) {
-			r.progress.kills.Add(1)
-			r.console.Say(format, args...)
-		},
-	}
-}
-
 // collect ends billing and asks everybody.
 func (r *runner) collect(ctx context.Context) (f Facts, err error) {
-	f = Facts{Setup: r.options.setup(), Sent: r.sent, Kills: r.kills, Duration: time.Since(r.began)}
-	for _, i := range r.instances {
+	running := r.members.running()
+	f = Facts{
+		Setup: r.options.setup(), Sent: r.sent, Kills: r.kills, Rolls: r.rolls, Running: len(running), Duration: time.Since(r.began),
+	}
+	for _, i := range running {
 		s, err := i.stats(ctx)
 		if err != nil {
 			r.console.Say("instance %d: %v", i.number, err)
@@ -212,7 +213,7 @@ func (r *runner) collect(ctx context.Context) (f Facts, err error) {
 		}
 		f.Stats = append(f.Stats, s)
 	}
-	for _, i := range r.instances {
+	for _, i := range running {
 		if err := i.stop(ctx); err != nil {
 			f.Disorder = append(f.Disorder, err.Error())
 		}

@@ -76,7 +76,10 @@ type Producer struct {
 	Brokers  []string
 	Topic    string
 	Progress func(records int64) // told the records so far; may be nil
-	plan     *orders.Plan        // of a source with an end
+	// Hold is asked before each record of a source with an end is sent, by its number from 0, and
+	// may wait; nil: nothing is held back.
+	Hold func(ctx context.Context, record int) error
+	plan *orders.Plan // of a source with an end
 }
 
 // NewProducer plans what has an end, so that a bad file is found before anything starts.
@@ -133,7 +136,7 @@ func (p *Producer) Produce(ctx context.Context, stop <-chan struct{}) (Sent, err
 func (p *Producer) send(ctx context.Context, sent *Sent, plan *orders.Plan) error {
 	began := time.Now()
 	before := sent.Records
-	options := orders.ProduceOptions{Rate: p.Source.Rate, Progress: func(n int) { p.Progress(before + int64(n)) }}
+	options := orders.ProduceOptions{Rate: p.Source.Rate, Hold: p.Hold, Progress: func(n int) { p.Progress(before + int64(n)) }}
 	if _, err := orders.Produce(ctx, p.Brokers, p.Topic, plan, options); err != nil {
 		return err
 	}

@@ -27,6 +27,8 @@ type watcher struct {
 	group   string
 	client  *kgo.Client
 	admin   *kadm.Client
+
+	partitions int // of the topic, once stands has asked
 }
 
 func newWatcher(brokers []string, topic, group string) (*watcher, error) {
@@ -108,6 +110,44 @@ func (w *watcher) lag(ctx context.Context) (int64, error) {
 		lag += end - at
 	}
 	return lag, nil
+}
+
+// standing is what a group is doing.
+type standing struct {
+	moving     bool // between two assignments
+	members    int
+	owned      int // partitions with an owner
+	partitions int
+}
+
+// settled reports whether so many members, and no others, own every partition.
+func (s standing) settled(members int) bool {
+	return !s.moving && s.members == members && s.owned == s.partitions
+}
+
+// stands asks how the group stands.
+func (w *watcher) stands(ctx context.Context) (s standing, err error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	groups, err := w.admin.DescribeGroups(ctx, w.group)
+	if err == nil {
+		err = groups.Error()
+	}
+	if err != nil {
+		return s, fmt.Errorf("describe group %s: %w", w.group, err)
+	}
+	if w.partitions == 0 {
+		_, ends, err := w.bounds(ctx)
+		if err != nil {
+			return s, err
+		}
+		w.partitions = len(ends)
+	}
+	described := groups[w.group]
+	return standing{
+		moving: described.State != "Stable", members: len(described.Members),
+		owned: len(described.AssignedPartitions()[w.topic]), partitions: w.partitions,
+	}, nil
 }
 
 // commits are the group's offsets; a group that is not there has none. A broker that
