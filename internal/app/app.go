@@ -48,7 +48,7 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 		LogLevel: s.Log.Level, LogFormat: s.Log.Format, LogOutput: p.Err,
 		Getenv: p.getenv, Clock: a.clock,
 	}); err != nil {
-		return nil, err
+		return nil, usageError{fmt.Errorf("configuration:\n%w", err)}
 	}
 	a.log = a.telemetry.Logger()
 	if a.store, err = store.New(s.store()); err != nil {

@@ -86,6 +86,25 @@ func TestTimeoutsThatFollowFromOthersAlwaysFit(t *testing.T) {
 	}
 }
 
+func TestComplaintsNameTheVariable(t *testing.T) {
+	t.Parallel()
+	for given, complaint := range map[string]string{
+		"BATCH_MAX=0":                     "BATCH_MAX: 0 is not in 1..10000",
+		"KAFKA_BROKERS=nowhere":           `KAFKA_BROKERS: "nowhere" is not host:port`,
+		"KAFKA_SECURITY_PROTOCOL=carrier": "KAFKA_SECURITY_PROTOCOL: ",
+		"PAYMENT_URL=ftp://x":             "PAYMENT_URL: must start with http",
+		"OTEL_TRACES_EXPORTER=bogus":      `OTEL_TRACES_EXPORTER="bogus"`,
+		"OTEL_METRICS_EXPORTER=bogus":     `OTEL_METRICS_EXPORTER="bogus"`,
+	} {
+		t.Run(given, func(t *testing.T) {
+			t.Parallel()
+			code, _, errs := command(t, append(required(), given), "serve")
+			require.Equal(t, 2, code, errs)
+			require.Contains(t, errs, complaint)
+		})
+	}
+}
+
 func TestASecretMayComeFromAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -78,7 +79,8 @@ func (b *Biller) settle(ctx context.Context, e *Event, lease *Intent, a Answer) 
 }
 
 // settleWithin records the answer, trying again until the lease ends: then the
-// intent is due for whoever takes it over.
+// intent is due for whoever takes it over. An answer that the database refuses is
+// parked, for it would be refused again, and asked for again.
 func (b *Biller) settleWithin(ctx context.Context, e *Event, lease *Intent, a Answer) {
 	for {
 		err := b.settle(ctx, e, lease, a)
@@ -86,6 +88,9 @@ func (b *Biller) settleWithin(ctx context.Context, e *Event, lease *Intent, a An
 			return
 		}
 		b.log.ErrorContext(ctx, "answer not recorded", "event_id", e.ID, "answer", a.Kind.String(), "error", err)
+		if errors.Is(err, ErrData) && b.parkRefused(ctx, e, lease, a) == nil {
+			return
+		}
 		if !sleep(ctx, storeRest) {
 			return
 		}

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Bounds of the worker.
@@ -169,7 +167,7 @@ func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err e
 	case due == nil:
 		return nil, false, err
 	case err != nil:
-		return nil, false, errors.Join(fmt.Errorf("take %s: %w", due.EventID, err), w.putOff(ctx, due.EventID))
+		return nil, false, errors.Join(fmt.Errorf("take %s: %w", due.EventID, err), w.setAside(ctx, due.EventID, err))
 	}
 	w.report(ctx, r)
 	return j, true, nil
@@ -197,29 +195,6 @@ func (w *Worker) prepare(r *ruling, event *Event, in *Intent, facts Facts) bool 
 		return true
 	}
 	return false
-}
-
-// putOff gives an intent that could not be taken a later due time, so that it
-// does not stand in the way of the others. One that somebody else has taken
-// meanwhile is not due any more and is left alone.
-func (w *Worker) putOff(ctx context.Context, id uuid.UUID) error {
-	r := newRuling(&w.policy, w.clock.Now())
-	return w.book.Aside(ctx, func(tx Tx) error {
-		intents, err := tx.Lock(ctx, []uuid.UUID{id})
-		if err != nil {
-			return err
-		}
-		in := intents[id]
-		if in == nil || in.State.Dead() || in.DueAt.After(r.now) {
-			return nil
-		}
-		in.DueAt = r.now.Add(pause(r.now.Sub(in.CreatedAt)/4, minOrderPoll, maxOrderPoll))
-		if in.State == Calling {
-			in.LeaseUntil = in.DueAt // its owner's time is over either way
-		}
-		r.save(in)
-		return r.write(ctx, tx)
-	})
 }
 
 // work looks again, calls with no transaction open, and records the answer.

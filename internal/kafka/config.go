@@ -147,26 +147,27 @@ func (c *complaints) readable(what, path string) {
 	file.Close()
 }
 
-// Validate returns all complaints joined, or nil. It opens the files that are named.
+// Validate returns all complaints joined, or nil; those about what an operator sets
+// name its variable. It opens the files that are named.
 func (c Config) Validate() error {
 	var wrong complaints
-	wrong.unless(len(c.Brokers) > 0, "brokers: none given")
+	wrong.unless(len(c.Brokers) > 0, "KAFKA_BROKERS: none given")
 	for _, broker := range c.Brokers {
 		_, port, err := net.SplitHostPort(broker)
 		number, notPort := strconv.ParseUint(port, 10, 16)
-		wrong.unless(err == nil && notPort == nil && number > 0, "brokers: %q is not host:port", broker)
+		wrong.unless(err == nil && notPort == nil && number > 0, "KAFKA_BROKERS: %q is not host:port", broker)
 	}
-	wrong.unless(c.Topic != "", "topic: empty")
+	wrong.unless(c.Topic != "", "KAFKA_TOPIC: empty")
 	wrong.unless(c.Topic == "" || validTopic(c.Topic),
-		"topic: %q is not a topic's name: 1 to %d of a-z, A-Z, 0-9, '.', '_' and '-'", c.Topic, maxNameBytes)
-	wrong.unless(c.GroupID != "", "group id: empty")
-	wrong.unless(validGroup(c.GroupID), "group id: %q is not printable text of at most %d bytes", c.GroupID, maxNameBytes)
-	wrong.unless(c.SessionTimeout >= 100*time.Millisecond, "session timeout: %s is below 100ms", c.SessionTimeout)
+		"KAFKA_TOPIC: %q is not a topic's name: 1 to %d of a-z, A-Z, 0-9, '.', '_' and '-'", c.Topic, maxNameBytes)
+	wrong.unless(c.GroupID != "", "KAFKA_GROUP_ID: empty")
+	wrong.unless(validGroup(c.GroupID), "KAFKA_GROUP_ID: %q is not printable text of at most %d bytes", c.GroupID, maxNameBytes)
+	wrong.unless(c.SessionTimeout >= 100*time.Millisecond, "KAFKA_SESSION_TIMEOUT: %s is below 100ms", c.SessionTimeout)
 	wrong.unless(c.SessionTimeout <= c.MaxPollInterval,
-		"session timeout: %s is above the max poll interval of %s", c.SessionTimeout, c.MaxPollInterval)
-	wrong.unless(c.BatchMax >= 1 && c.BatchMax <= 10_000, "batch max: %d is not in 1..10000", c.BatchMax)
+		"KAFKA_SESSION_TIMEOUT: %s is above the max poll interval of %s", c.SessionTimeout, c.MaxPollInterval)
+	wrong.unless(c.BatchMax >= 1 && c.BatchMax <= 10_000, "BATCH_MAX: %d is not in 1..10000", c.BatchMax)
 	wrong.unless(c.MaxTransactions >= 1 && c.MaxTransactions <= 1000,
-		"max transactions: %d is not in 1..1000", c.MaxTransactions)
+		"MAX_TRANSACTIONS: %d is not in 1..1000", c.MaxTransactions)
 	wrong.unless(c.LaneRecords >= 2, "lane records: %d is below 2", c.LaneRecords)
 	wrong.unless(c.LaneBytes >= 2, "lane bytes: %d is below 2", c.LaneBytes)
 	wrong.unless(c.CommitInterval > 0, "commit interval: %s is not positive", c.CommitInterval)
@@ -204,27 +205,27 @@ func (s Security) complain(wrong *complaints) {
 	case "sasl_ssl":
 		sasl, tls = true, true
 	default:
-		wrong.unless(false, "security protocol: %q is not plaintext, ssl, sasl_plaintext or sasl_ssl", s.Protocol)
+		wrong.unless(false, "KAFKA_SECURITY_PROTOCOL: %q is not plaintext, ssl, sasl_plaintext or sasl_ssl", s.Protocol)
 		return
 	}
 	if sasl {
 		switch s.SASLMechanism {
 		case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
 		default:
-			wrong.unless(false, "sasl mechanism: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.SASLMechanism)
+			wrong.unless(false, "KAFKA_SASL_MECHANISM: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.SASLMechanism)
 		}
-		wrong.unless(s.SASLUsername != "", "sasl username: empty")
-		wrong.unless(s.SASLPassword != "", "sasl password: empty")
+		wrong.unless(s.SASLUsername != "", "KAFKA_SASL_USERNAME: empty")
+		wrong.unless(s.SASLPassword != "", "KAFKA_SASL_PASSWORD: empty")
 	} else {
 		wrong.unless(s.SASLMechanism == "" && s.SASLUsername == "" && s.SASLPassword == "",
-			"sasl: given, but the security protocol %q does not use it", s.Protocol)
+			"KAFKA_SASL_MECHANISM, _USERNAME, _PASSWORD: given, but KAFKA_SECURITY_PROTOCOL %q does not use it", s.Protocol)
 	}
 	wrong.unless(tls || (s.CAFile == "" && s.CertFile == "" && s.KeyFile == ""),
-		"tls files: given, but the security protocol %q does not use them", s.Protocol)
-	wrong.unless((s.CertFile == "") == (s.KeyFile == ""), "cert file and key file: both or none")
+		"KAFKA_CA_FILE, _CERT_FILE, _KEY_FILE: given, but KAFKA_SECURITY_PROTOCOL %q does not use them", s.Protocol)
+	wrong.unless((s.CertFile == "") == (s.KeyFile == ""), "KAFKA_CERT_FILE and KAFKA_KEY_FILE: both or none")
 	if tls {
-		wrong.readable("ca file", s.CAFile)
-		wrong.readable("cert file", s.CertFile)
-		wrong.readable("key file", s.KeyFile)
+		wrong.readable("KAFKA_CA_FILE", s.CAFile)
+		wrong.readable("KAFKA_CERT_FILE", s.CertFile)
+		wrong.readable("KAFKA_KEY_FILE", s.KeyFile)
 	}
 }

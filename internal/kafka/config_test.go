@@ -36,25 +36,25 @@ func TestConfigValidate(t *testing.T) {
 		want string // empty: valid
 	}{
 		{"the defaults are valid", func(*Config) {}, ""},
-		{"brokers are needed", func(c *Config) { c.Brokers = nil }, "brokers: none given"},
+		{"brokers are needed", func(c *Config) { c.Brokers = nil }, "KAFKA_BROKERS: none given"},
 		{"a broker has a port", func(c *Config) { c.Brokers = []string{"kafka"} }, `"kafka" is not host:port`},
 		{"a port is a number", func(c *Config) { c.Brokers = []string{"kafka:abc"} }, `"kafka:abc" is not host:port`},
 		{"a port is a port", func(c *Config) { c.Brokers = []string{"kafka:65536"} }, `"kafka:65536" is not host:port`},
 		{"no port is zero", func(c *Config) { c.Brokers = []string{"kafka:0"} }, `"kafka:0" is not host:port`},
-		{"a topic has a name that brokers take", func(c *Config) { c.Topic = "a/b c" }, `topic: "a/b c" is not a topic's name`},
-		{"a topic is no folder", func(c *Config) { c.Topic = ".." }, `topic: ".." is not a topic's name`},
-		{"a topic is one topic, not a pattern", func(c *Config) { c.Topic = "^orders.*" }, `topic: "^orders.*" is not`},
+		{"a topic has a name that brokers take", func(c *Config) { c.Topic = "a/b c" }, `KAFKA_TOPIC: "a/b c" is not a topic's name`},
+		{"a topic is no folder", func(c *Config) { c.Topic = ".." }, `KAFKA_TOPIC: ".." is not a topic's name`},
+		{"a topic is one topic, not a pattern", func(c *Config) { c.Topic = "^orders.*" }, `KAFKA_TOPIC: "^orders.*" is not`},
 		{"a topic is short", func(c *Config) { c.Topic = strings.Repeat("a", 250) }, "is not a topic's name"},
 		{"a topic may use all of the alphabet", func(c *Config) { c.Topic = "aZ09._-" }, ""},
-		{"a group is text", func(c *Config) { c.GroupID = "\xff" }, `group id: "\xff" is not printable text`},
-		{"a group can be read", func(c *Config) { c.GroupID = "a\nb" }, `group id: "a\nb" is not printable text`},
+		{"a group is text", func(c *Config) { c.GroupID = "\xff" }, `KAFKA_GROUP_ID: "\xff" is not printable text`},
+		{"a group can be read", func(c *Config) { c.GroupID = "a\nb" }, `KAFKA_GROUP_ID: "a\nb" is not printable text`},
 		{"a group may have any letters", func(c *Config) { c.GroupID = "Zahlungen für alle/2" }, ""},
-		{"a topic is needed", func(c *Config) { c.Topic = "" }, "topic: empty"},
-		{"a group is needed", func(c *Config) { c.GroupID = "" }, "group id: empty"},
-		{"a session is not too short", func(c *Config) { c.SessionTimeout = time.Millisecond }, "session timeout: 1ms is below"},
-		{"a session fits the poll interval", func(c *Config) { c.SessionTimeout = time.Hour }, "session timeout: 1h0m0s is above"},
-		{"a batch holds something", func(c *Config) { c.BatchMax = 0 }, "batch max: 0"},
-		{"a transaction is needed", func(c *Config) { c.MaxTransactions = 0 }, "max transactions: 0"},
+		{"a topic is needed", func(c *Config) { c.Topic = "" }, "KAFKA_TOPIC: empty"},
+		{"a group is needed", func(c *Config) { c.GroupID = "" }, "KAFKA_GROUP_ID: empty"},
+		{"a session is not too short", func(c *Config) { c.SessionTimeout = time.Millisecond }, "KAFKA_SESSION_TIMEOUT: 1ms is below"},
+		{"a session fits the poll interval", func(c *Config) { c.SessionTimeout = time.Hour }, "KAFKA_SESSION_TIMEOUT: 1h0m0s is above"},
+		{"a batch holds something", func(c *Config) { c.BatchMax = 0 }, "BATCH_MAX: 0"},
+		{"a transaction is needed", func(c *Config) { c.MaxTransactions = 0 }, "MAX_TRANSACTIONS: 0"},
 		{"a lane holds records", func(c *Config) { c.LaneRecords = 0 }, "lane records: 0"},
 		{"a lane holds bytes", func(c *Config) { c.LaneBytes = 0 }, "lane bytes: 0"},
 		{"commits have an interval", func(c *Config) { c.CommitInterval = 0 }, "commit interval: 0s"},
@@ -77,22 +77,22 @@ func TestConfigValidate(t *testing.T) {
 		{
 			"sasl has a mechanism", func(c *Config) {
 				c.Security = Security{Protocol: "sasl_plaintext", SASLMechanism: "GSSAPI", SASLUsername: "u", SASLPassword: "p"}
-			}, `sasl mechanism: "GSSAPI"`,
+			}, `KAFKA_SASL_MECHANISM: "GSSAPI"`,
 		},
 		{
 			"sasl has a user", func(c *Config) {
 				c.Security = Security{Protocol: "sasl_plaintext", SASLMechanism: "PLAIN", SASLPassword: "p"}
-			}, "sasl username: empty",
+			}, "KAFKA_SASL_USERNAME: empty",
 		},
-		{"a password without sasl is a mistake", func(c *Config) { c.Security.SASLPassword = "p" }, "sasl: given, but"},
-		{"a certificate without tls is a mistake", func(c *Config) { c.Security.CAFile = "f" }, "tls files: given, but"},
+		{"a password without sasl is a mistake", func(c *Config) { c.Security.SASLPassword = "p" }, "KAFKA_SASL_MECHANISM, _USERNAME, _PASSWORD: given, but"},
+		{"a certificate without tls is a mistake", func(c *Config) { c.Security.CAFile = "f" }, "KAFKA_CA_FILE, _CERT_FILE, _KEY_FILE: given, but"},
 		{
 			"a certificate has a key", func(c *Config) { c.Security = Security{Protocol: "ssl", CertFile: file} },
-			"cert file and key file: both or none",
+			"KAFKA_CERT_FILE and KAFKA_KEY_FILE: both or none",
 		},
 		{
 			"a certificate can be read", func(c *Config) { c.Security = Security{Protocol: "ssl", CAFile: file + ".not"} },
-			"ca file: open " + file + ".not: no such file",
+			"KAFKA_CA_FILE: open " + file + ".not: no such file",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestConfigValidate(t *testing.T) {
 	t.Run("all complaints come at once, without the password", func(t *testing.T) {
 		t.Parallel()
 		err := Config{Security: Security{SASLPassword: "hunter2"}}.Validate()
-		for _, want := range []string{"brokers", "topic", "group id", "batch max", "lane bytes", "sasl"} {
+		for _, want := range []string{"KAFKA_BROKERS", "KAFKA_TOPIC", "KAFKA_GROUP_ID", "BATCH_MAX", "lane bytes", "KAFKA_SASL_"} {
 			require.ErrorContains(t, err, want)
 		}
 		require.NotContains(t, err.Error(), "hunter2")
@@ -127,7 +127,7 @@ func TestNewTellsWhatOnlyTheClientCanJudge(t *testing.T) {
 	_, err := New(cfg, nil, slog.New(slog.DiscardHandler), Telemetry{}, domain.SystemClock{})
 	require.ErrorContains(t, err, "ssl.ca.location")
 	_, err = New(Config{}, nil, slog.New(slog.DiscardHandler), Telemetry{}, domain.SystemClock{})
-	require.ErrorContains(t, err, "brokers")
+	require.ErrorContains(t, err, "KAFKA_BROKERS")
 }
 
 // The client refuses a name or value that it does not know, and takes all of ours.

@@ -56,19 +56,20 @@ func fill[T comparable](field *T, value T) {
 	}
 }
 
-// Validate joins all complaints. None of them shows the URL or the key.
+// Validate joins all complaints; those about what an operator sets name its
+// variable. None of them shows the URL or the key.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	complaints := []error{
 		c.validateURL(),
-		within("timeout", c.Timeout, time.Millisecond, maxTimeout),
-		within("max in flight", c.MaxInFlight, 1, maxInFlightCap),
+		within("PAYMENT_TIMEOUT", c.Timeout, time.Millisecond, maxTimeout),
+		within("MAX_IN_FLIGHT", c.MaxInFlight, 1, maxInFlightCap),
 		within("attempts", c.Attempts, 1, maxAttempts),
 		within("backoff", c.Backoff, time.Microsecond, maxBackoff),
 		within("idle timeout", c.IdleTimeout, time.Millisecond, maxTimeout),
 	}
 	if !httpguts.ValidHeaderFieldValue(c.APIKey) {
-		complaints = append(complaints, errors.New("api key: holds a character that a header cannot carry, such as a line feed"))
+		complaints = append(complaints, errors.New("PAYMENT_API_KEY: holds a character that a header cannot carry, such as a line feed"))
 	}
 	if err := errors.Join(complaints...); err != nil {
 		return fmt.Errorf("payment: %w", err)
@@ -78,20 +79,20 @@ func (c Config) Validate() error {
 
 func (c Config) validateURL() error {
 	if c.URL == "" {
-		return errors.New("url: missing")
+		return errors.New("PAYMENT_URL: missing")
 	}
 	parsed, err := url.Parse(c.URL)
 	switch {
 	case err != nil: // its text holds the URL, and that may hold a password
-		return errors.New("url: not a URL")
+		return errors.New("PAYMENT_URL: not a URL")
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return errors.New("url: must start with http:// or https://")
+		return errors.New("PAYMENT_URL: must start with http:// or https://")
 	case parsed.Hostname() == "":
-		return errors.New("url: has no host")
+		return errors.New("PAYMENT_URL: has no host")
 	case parsed.RawQuery != "" || parsed.Fragment != "":
-		return errors.New("url: must have neither query nor fragment")
+		return errors.New("PAYMENT_URL: must have neither query nor fragment")
 	case parsed.User != nil && c.APIKey != "":
-		return errors.New("url: user and password exclude an api key; only one of them can be sent")
+		return errors.New("PAYMENT_URL: user and password exclude PAYMENT_API_KEY; only one of them can be sent")
 	}
 	return nil
 }

@@ -16,14 +16,14 @@ func TestConfigComplainsAboutEverythingAtOnce(t *testing.T) {
 		Attempts: 11, Backoff: time.Hour, IdleTimeout: time.Hour,
 	}.Validate()
 	for _, complaint := range []string{
-		"url: must start with http", "api key: holds a character", "timeout -1ns: want 1ms to 5m0s",
-		"max in flight -1: want 1 to 65536", "attempts 11: want 1 to 10", "backoff 1h0m0s: want", "idle timeout 1h0m0s: want",
+		"PAYMENT_URL: must start with http", "PAYMENT_API_KEY: holds a character", "PAYMENT_TIMEOUT -1ns: want 1ms to 5m0s",
+		"MAX_IN_FLIGHT -1: want 1 to 65536", "attempts 11: want 1 to 10", "backoff 1h0m0s: want", "idle timeout 1h0m0s: want",
 	} {
 		require.ErrorContains(t, err, complaint)
 	}
 	require.NotContains(t, err.Error(), "hunter")
 	_, err = payment.New(payment.Config{}, payment.Tools{})
-	require.ErrorContains(t, err, "url: missing")
+	require.ErrorContains(t, err, "PAYMENT_URL: missing")
 }
 
 func TestConfigOfURLs(t *testing.T) {
@@ -39,7 +39,7 @@ func TestConfigOfURLs(t *testing.T) {
 		"http://h?x=1":                 "neither query",
 		"http://h#x":                   "neither query",
 		"http://u:hunter2@h:port":      "not a URL",
-		"http://user:hunter2@host":     "exclude an api key",
+		"http://user:hunter2@host":     "exclude PAYMENT_API_KEY",
 		"http://user:hunter2@ho st/%z": "not a URL",
 	} {
 		err := payment.Config{URL: url, APIKey: "hunter3"}.Validate()

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
@@ -31,6 +32,9 @@ func newSpanExporter(ctx context.Context, getenv func(string) string) (sdktrace.
 	if !asked || name == exporterNone || disabled(getenv) {
 		return nil, nil
 	}
+	if err := known(envTracesExporter, name, "otlp", "console"); err != nil {
+		return nil, err
+	}
 	exporter, err := autoexport.NewSpanExporter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("trace exporter (%s=%q): %w", envTracesExporter, name, err)
@@ -48,11 +52,22 @@ func newMetricReader(ctx context.Context, getenv func(string) string) (sdkmetric
 	if !asked || name == exporterNone || name == exporterPrometheus || disabled(getenv) {
 		return nil, nil
 	}
+	if err := known(envMetricsExporter, name, "otlp", "console"); err != nil {
+		return nil, err
+	}
 	reader, err := autoexport.NewMetricReader(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metric exporter (%s=%q): %w", envMetricsExporter, name, err)
 	}
 	return reader, nil
+}
+
+// known accepts an exporter that can be built here; none and prometheus were dealt with.
+func known(variable, name string, names ...string) error {
+	if name == "" || slices.Contains(names, name) {
+		return nil
+	}
+	return fmt.Errorf("%s=%q: want one of %s, or none", variable, name, strings.Join(names, ", "))
 }
 
 func disabled(getenv func(string) string) bool { return strings.EqualFold(getenv(envDisabled), "true") }

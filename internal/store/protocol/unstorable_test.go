@@ -66,9 +66,44 @@ func TestRefusalAfterTheCallsSendsNothingAgain(t *testing.T) {
 	w.balanced()
 }
 
-// An intent that the worker cannot lease is not parked, and does not stand in the
-// way of those that are due after it.
-func TestIntentThatCannotBeLeasedLetsTheOthersPass(t *testing.T) {
+// refusing makes the database refuse (SQLSTATE class 22) what meets the condition.
+func (w *world) refusing(when, table, condition string) {
+	w.t.Helper()
+	w.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF ` + condition + ` THEN RAISE EXCEPTION SQLSTATE '22000'; END IF; RETURN NEW; END $$`)
+	w.exec("CREATE TRIGGER refuse BEFORE " + when + " ON " + table + " FOR EACH ROW EXECUTE FUNCTION refuse()")
+}
+
+// An intent that the database refuses to lease would be tried for ever: it is
+// parked, and those that are due after it are finished.
+func TestIntentThatCannotBeLeasedIsParkedAndLetsTheOthersPass(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first step
+		ends  string
+	}{"surely not sent": {refuses, "held"}, "perhaps sent": {times, "parked"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			one := w.instance("one")
+			a, b := w.event(1, "10.50"), w.event(2, "7.00")
+			w.provider.script(a.id, tt.first)
+			w.provider.script(b.id, refuses)
+			one.mustBill(a.record, b.record)
+			w.exec("UPDATE charge_intent SET due_at = due_at - interval '1 minute' WHERE event_id = $1", a.id)
+			w.refusing("UPDATE", "charge_intent", "NEW.order_id = 1 AND NEW.state = 'calling'")
+			w.clock.advance(time.Minute)
+			one.settle()
+			w.final(b, "captured")
+			require.Equal(t, tt.ends, w.intent(a).State)
+			w.letter(a.record, domain.ReasonNeedsReconciliation)
+			w.balanced()
+		})
+	}
+}
+
+// One that cannot even be parked waits, and is in nobody's way.
+func TestIntentThatCannotEvenBeParkedIsPutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	one := w.instance("one")
@@ -77,9 +112,7 @@ func TestIntentThatCannotBeLeasedLetsTheOthersPass(t *testing.T) {
 	w.provider.script(b.id, refuses)
 	one.mustBill(a.record, b.record)
 	w.exec("UPDATE charge_intent SET due_at = due_at - interval '1 minute' WHERE event_id = $1", a.id)
-	w.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF NEW.order_id = 1 AND NEW.state = 'calling' THEN RAISE EXCEPTION SQLSTATE '22000'; END IF; RETURN NEW; END $$`)
-	w.exec("CREATE TRIGGER refuse BEFORE UPDATE ON charge_intent FOR EACH ROW EXECUTE FUNCTION refuse()")
+	w.refusing("UPDATE", "charge_intent", "NEW.order_id = 1 AND NEW.state IN ('calling', 'held')")
 	w.clock.advance(time.Minute)
 	one.settle()
 	w.final(b, "captured")
@@ -92,6 +125,56 @@ func TestIntentThatCannotBeLeasedLetsTheOthersPass(t *testing.T) {
 	w.clock.advance(time.Minute)
 	one.settle()
 	w.final(a, "captured")
+	w.balanced()
+}
+
+// The money was taken, and the database refuses to say so: the event keeps its
+// order, and is not asked for again.
+func TestAnswerThatTheDatabaseRefusesIsParked(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer step
+		ends   string
+	}{"a capture": {captures, "parked"}, "a decline": {declines, "held"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.provider.ignoresKeys = true
+			one := w.instance("one")
+			a := w.event(1, "10.50")
+			w.provider.script(a.id, refuses, tt.answer)
+			one.mustBill(a.record)
+			w.refusing("INSERT", "charge", "NEW.order_id = 1")
+			for range 3 {
+				w.clock.advance(time.Hour)
+				one.settle()
+			}
+			require.Equal(t, tt.ends, w.intent(a).State)
+			w.letter(a.record, domain.ReasonNeedsReconciliation)
+			require.Equal(t, 1, w.provider.postsOf(a.id))
+			w.balanced()
+		})
+	}
+}
+
+// The database refuses the event, and the record itself: what is left is where it
+// stands, so that the partition goes on.
+func TestRecordThatTheDatabaseRefusesIsKnownByItsCoordinates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one := w.instance("one")
+	a, b := w.event(1, "10.50"), w.event(2, "7.00")
+	w.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION SQLSTATE '22000'; END $$`)
+	w.exec(`CREATE TRIGGER refuse BEFORE INSERT ON processed_event FOR EACH ROW WHEN (NEW.source_offset = 0) EXECUTE FUNCTION refuse()`)
+	w.exec(`CREATE TRIGGER refuse BEFORE INSERT ON dead_letter FOR EACH ROW WHEN (NEW.value IS NOT NULL) EXECUTE FUNCTION refuse()`)
+	one.mustBill(a.record, b.record)
+	w.final(b, "captured")
+	letters := w.letters()
+	require.Len(t, letters, 1)
+	require.Equal(t, string(domain.ReasonUnstorable), letters[0].Reason)
+	require.Equal(t, a.record.Offset, letters[0].Offset)
+	require.Nil(t, letters[0].Value)
+	require.Equal(t, domain.Counters{Received: 2, Processed: 1, Invalid: 1, Captured: 1}, w.counters())
 	w.balanced()
 }
 
