@@ -35,6 +35,7 @@ type App struct {
 	consumer  *kafka.Consumer
 	outbox    *store.Outbox // nil where nothing is published, as is relay
 	relay     *kafka.Relay
+	facts     *topicFacts
 	admin     *admin.Server
 	listening bool
 }
@@ -82,6 +83,7 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	if err = a.newRelay(); err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}
+	a.facts = &topicFacts{clock: a.clock, ask: a.consumer.TopicRetention}
 	if a.admin, err = a.newAdmin(); err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}

@@ -46,6 +46,7 @@ func (a *App) checks() []admin.Check {
 	checks := []admin.Check{
 		{Name: "database", Run: a.checkDatabase},
 		{Name: "kafka", Run: a.checkKafka},
+		{Name: "topic", Run: a.checkTopic},
 		{Name: "provider", Run: a.checkProvider},
 		{Name: "worker", Run: a.checkWorker},
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"example.com/billing/internal/payment/paymenttest"
 )
@@ -78,4 +79,23 @@ func TestTheEffectiveConfigurationHoldsNoSecret(t *testing.T) {
 	w.eventually("logged", func() bool { return strings.Contains(s.Logs.String(), "safety inequality") })
 	require.Contains(t, s.Logs.String(), `"batch_max":"17"`)
 	require.NotContains(t, s.Logs.String(), "hunter")
+}
+
+func TestATopicThatOutlivesDeduplicationIsAWarning(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1, paymenttest.Faults{})
+	set := func(ms string) {
+		_, err := w.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &ms}}, w.topic)
+		require.NoError(t, err)
+	}
+	for ms, want := range map[string]component{
+		"604800000": {"topic", "ok", ""}, // 168h, as DEDUP_RETENTION
+		"604800001": {"topic", "warn", "keeps records for 168h0m0.001s, longer than DEDUP_RETENTION (168h0m0s)"},
+		"-1":        {"topic", "warn", "keeps records for ever, DEDUP_RETENTION is 168h0m0s"},
+	} {
+		set(ms)
+		s := w.start(nil)
+		w.eventually(ms, func() bool { return s.component("topic") == want && s.get("/readyz", nil) == http.StatusOK })
+		s.Stop()
+	}
 }
