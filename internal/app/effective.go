@@ -45,10 +45,11 @@ func eachVariable(settings reflect.Value, visit func(name string, value reflect.
 
 // shown returns a value as it is written in the environment, without what is secret in it.
 func shown(name string, value reflect.Value, secret bool) string {
+	if list, ok := reflect.TypeAssert[[]string](value); ok {
+		return strings.Join(list, ",")
+	}
 	text := fmt.Sprint(value.Interface())
 	switch {
-	case value.Kind() == reflect.Slice:
-		return strings.Join(value.Interface().([]string), ",")
 	case text == "":
 		return ""
 	case name == "DATABASE_URL", name == "PAYMENT_URL":

@@ -51,7 +51,7 @@ func TestAnOperatorsPauseOutlivesRebalances(t *testing.T) {
 		}
 	}
 	r.await(t, "what came back waits too", waitsOn(4, 10))
-	require.Equal(t, 40, len(slices.Concat(book.values(0), book.values(1), book.values(2), book.values(3))), "nothing was begun")
+	require.Len(t, slices.Concat(book.values(0), book.values(1), book.values(2), book.values(3)), 40, "nothing was begun")
 
 	r.Resume("bob")
 	book.await(t, 80)

@@ -32,11 +32,14 @@ const maxFoundBytes = 64 << 10
 func (c *Client) Find(ctx context.Context, key uuid.UUID) (domain.Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	ctx, done := c.telemetry.lookUp(ctx)
-	found, status, err := c.find(ctx, key)
-	done(status, err)
-	if err != nil {
-		return domain.Found{}, fmt.Errorf("look-up: %w", err)
+	var found domain.Found
+	var failed error
+	c.telemetry.lookUp(ctx, func(ctx context.Context) (status int, err error) {
+		found, status, failed = c.find(ctx, key)
+		return status, failed
+	})
+	if failed != nil {
+		return domain.Found{}, fmt.Errorf("look-up: %w", failed)
 	}
 	return found, nil
 }
@@ -111,23 +114,22 @@ func (c *Client) authorise(header http.Header) {
 	}
 }
 
-// lookUp opens the span of a look-up. The function returned closes it, and counts.
-func (t *telemetry) lookUp(ctx context.Context) (context.Context, func(status int, err error)) {
+// lookUp runs a look-up inside a span of its own, and counts how it went.
+func (t *telemetry) lookUp(ctx context.Context, run func(context.Context) (status int, err error)) {
 	ctx, span := t.tracer.Start(ctx, "GET /v1/charges", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(t.server[1:]...),
 		trace.WithAttributes(semconv.HTTPRequestMethodGet))
-	return ctx, func(status int, err error) {
-		outcome := "found"
-		switch {
-		case err != nil:
-			outcome = "failed"
-			span.SetStatus(codes.Error, err.Error())
-		case status == http.StatusNotFound:
-			outcome = "missing"
-		}
-		if status != 0 {
-			span.SetAttributes(semconv.HTTPResponseStatusCode(status))
-		}
-		t.lookUps.Add(ctx, 1, metric.WithAttributes(attribute.String("billing.outcome", outcome)))
-		span.End()
+	defer span.End()
+	status, err := run(ctx)
+	if status != 0 {
+		span.SetAttributes(semconv.HTTPResponseStatusCode(status))
 	}
+	outcome := "found"
+	switch {
+	case err != nil:
+		outcome = "failed"
+		span.SetStatus(codes.Error, err.Error())
+	case status == http.StatusNotFound:
+		outcome = "missing"
+	}
+	t.lookUps.Add(ctx, 1, metric.WithAttributes(attribute.String("billing.outcome", outcome)))
 }
