@@ -25,6 +25,7 @@ type Biller struct {
 	log     *slog.Logger
 	pace    pace
 	calling atomic.Int32 // batches whose calls have not all begun
+	lates   lates        // answers that came too late for their batch
 	hands   hands        // those who call, for calls left behind by their batch too
 }
 

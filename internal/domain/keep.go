@@ -36,23 +36,21 @@ func (b *Biller) keepAnswers(ctx context.Context, batch *batch) {
 	b.keep(kept, opened)
 }
 
-// keep settles each item by itself, again and again until all are or ctx ends.
-func (b *Biller) keep(ctx context.Context, left []*item) {
+// keep settles the answers together, again and again until all are or ctx ends.
+func (b *Biller) keep(ctx context.Context, opened []*item) {
+	left := make([]*late, len(opened))
+	for i, it := range opened {
+		left[i] = newLate(&it.event, it.opened, it.answer)
+	}
 	for {
-		var last error
-		left = slices.DeleteFunc(left, func(it *item) bool {
-			err := b.settle(ctx, &it.event, it.opened, it.answer)
-			if err != nil {
-				last = err
-			}
-			return err == nil
-		})
+		b.settleRound(ctx, left)
+		left = slices.DeleteFunc(left, func(l *late) bool { return l.err == nil })
 		if len(left) == 0 {
 			return
 		}
 		if !sleep(ctx, keepRest) {
 			b.log.ErrorContext(ctx, "answers not kept; their intents stay under the lease",
-				"count", len(left), "event_id", left[0].event.ID, "answer", left[0].answer.Kind.String(), "error", last)
+				"count", len(left), "event_id", left[0].event.ID, "answer", left[0].answer.Kind.String(), "error", left[0].err)
 			return
 		}
 	}
@@ -79,11 +77,13 @@ func (b *Biller) settle(ctx context.Context, e *Event, lease *Intent, a Answer) 
 }
 
 // settleWithin records the answer, trying again until the lease ends: then the
-// intent is due for whoever takes it over. An answer that the database refuses is
-// parked, for it would be refused again, and asked for again.
+// intent is due for whoever takes it over. Answers that come while others are
+// being recorded are recorded together. One that the database refuses is parked,
+// for it would be refused again, and asked for again.
 func (b *Biller) settleWithin(ctx context.Context, e *Event, lease *Intent, a Answer) {
+	l := newLate(e, lease, a)
 	for {
-		err := b.settle(ctx, e, lease, a)
+		err := b.lates.settle(ctx, l, b.settleRound)
 		if err == nil {
 			return
 		}

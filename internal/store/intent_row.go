@@ -78,6 +78,7 @@ type storedAnswer struct {
 	Posts            int    `json:"posts"`
 	MaybeSent        bool   `json:"maybe_sent"`
 	Detail           string `json:"detail,omitempty"`
+	Found            bool   `json:"found,omitempty"`
 }
 
 func encodeAnswer(a *domain.Answer) (*string, error) {
@@ -86,7 +87,7 @@ func encodeAnswer(a *domain.Answer) (*string, error) {
 	}
 	b, err := json.Marshal(storedAnswer{
 		Kind: a.Kind.String(), Status: a.Status, ProviderChargeID: a.ProviderChargeID, DeclineCode: a.DeclineCode,
-		Posts: a.Posts, MaybeSent: a.MaybeSent, Detail: a.Detail,
+		Posts: a.Posts, MaybeSent: a.MaybeSent, Detail: a.Detail, Found: a.Found,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode answer: %w", err)
@@ -109,7 +110,7 @@ func decodeAnswer(text *string) (*domain.Answer, error) {
 	}
 	return &domain.Answer{
 		Kind: kind, Status: s.Status, ProviderChargeID: s.ProviderChargeID, DeclineCode: s.DeclineCode,
-		Posts: s.Posts, MaybeSent: s.MaybeSent, Detail: s.Detail,
+		Posts: s.Posts, MaybeSent: s.MaybeSent, Detail: s.Detail, Found: s.Found,
 	}, nil
 }
 

@@ -96,6 +96,79 @@ func TestStragglerOfALostBatchKeepsItsAnswer(t *testing.T) {
 	w.balanced()
 }
 
+// Many late answers must not queue for the few side connections until their
+// leases end: what comes while one is being recorded is put down together.
+func TestLateAnswersThatComeTogetherArePutDownTogether(t *testing.T) {
+	t.Parallel()
+	const many = 40
+	w := newWorld(t)
+	w.provider.ignoresKeys = true
+	one := w.instance("one", softly)
+	var events []event
+	var records []domain.Record
+	call := newGateway()
+	ends := []step{captures, declines, rejects, times}
+	for i := range many {
+		e := w.event(int64(i+1), "10.50")
+		w.provider.script(e.id, call.holding(ends[i%len(ends)]))
+		events, records = append(events, e), append(records, e.record)
+	}
+	one.mustBill(records...)
+	before := len(one.seam.reached())
+	close(call.release)
+	one.Drain()
+	transactions := 0
+	for _, p := range one.seam.reached()[before:] {
+		if p == sideCommitted {
+			transactions++
+		}
+	}
+	require.Positive(t, transactions)
+	require.Less(t, transactions, many/2)
+	one.settle()
+	for i, e := range events {
+		require.Equal(t, 1, w.provider.postsOf(e.id))
+		switch i % len(ends) {
+		case 0:
+			w.final(e, "captured")
+		case 1:
+			w.final(e, "declined")
+		case 2:
+			require.Equal(t, "held", w.intent(e).State)
+		case 3:
+			require.Equal(t, "unknown", w.intent(e).State)
+		}
+	}
+	w.balanced()
+}
+
+// Whose lease has passed on meanwhile is none of the others' business.
+func TestALateAnswerOfAnOlderLeaseIsNotPutDownWithTheOthers(t *testing.T) {
+	t.Parallel()
+	const many = 10
+	w := newWorld(t)
+	one, two := w.instance("one", softly), w.instance("two")
+	var events []event
+	var records []domain.Record
+	call := newGateway()
+	for i := range many {
+		e := w.event(int64(i+1), "10.50")
+		w.provider.script(e.id, call.holding(captures))
+		events, records = append(events, e), append(records, e.record)
+	}
+	one.mustBill(records...)
+	w.clock.advance(w.policy.Lease)
+	two.settle() // takes all of them over, and is answered at once: the provider knows the key
+	close(call.release)
+	one.Drain()
+	one.settle()
+	for _, e := range events {
+		w.final(e, "captured")
+		require.Equal(t, 1, w.provider.capturesOf(e.id))
+	}
+	w.balanced()
+}
+
 // A process that dies with a call left behind is succeeded like any other.
 func TestStragglerOfADeadProcessIsTakenOver(t *testing.T) {
 	t.Parallel()
