@@ -38,11 +38,12 @@ type App struct {
 	facts     *topicFacts
 	admin     *admin.Server
 	listening bool
+	faults    domain.Faults // nil but in tests
 }
 
 // New builds every part in one straight line. It connects to nobody.
 func New(ctx context.Context, s Settings, p Process) (*App, error) {
-	a := &App{settings: s, clock: domain.SystemClock{}}
+	a := &App{settings: s, clock: domain.SystemClock{}, faults: p.Faults}
 	var err error
 	if a.telemetry, err = telemetry.Setup(ctx, telemetry.Config{
 		ServiceName: "billing", ServiceVersion: p.version(),
@@ -64,6 +65,7 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	a.gate = domain.NewGate(a.clock)
 	name := owner()
 	policy := s.policy(name)
+	policy.Faults = a.faults
 	policy.Limiter, policy.Breaker = payment.NewLimiter(s.Flow.MaxInFlight), payment.NewBreaker()
 	if s.Payment.Lookup {
 		policy.Finder = client

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"example.com/billing/internal/domain"
 )
 
 // Exit codes of every command.
@@ -25,6 +27,8 @@ type Process struct {
 	Out     io.Writer
 	Err     io.Writer
 	Version string // stamped by the build; "" otherwise
+	// Faults is told where the flow stands, by tests; nil: nobody.
+	Faults domain.Faults
 }
 
 // usageError is an error that the caller of the command can mend.

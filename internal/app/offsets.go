@@ -19,6 +19,7 @@ import (
 // this process's, as it takes partitions.
 func (a *App) consuming(name string) kafka.Config {
 	c := a.settings.kafka()
+	c.Faults = a.faults
 	if a.settings.Flow.OffsetStore == inPostgres {
 		c.Positions = a.store.Offsets(name)
 	}

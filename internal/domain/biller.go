@@ -83,6 +83,7 @@ func (b *Biller) bill(ctx context.Context, pass Pass, records []Record) error {
 		if err := b.claim(ctx, tx, batch); err != nil {
 			return fmt.Errorf("claim: %w", err)
 		}
+		Reach(ctx, b.policy.Faults, AfterClaim)
 		if err := b.intend(work, tx, batch); err != nil {
 			return fmt.Errorf("intend: %w", err)
 		}
@@ -93,6 +94,7 @@ func (b *Biller) bill(ctx context.Context, pass Pass, records []Record) error {
 		if err := pass.move(work, tx, records); err != nil {
 			return fmt.Errorf("move: %w", err)
 		}
+		Reach(ctx, b.policy.Faults, BeforeCommit)
 		return nil
 	})
 	batch.calls.end()
@@ -100,6 +102,7 @@ func (b *Biller) bill(ctx context.Context, pass Pass, records []Record) error {
 		b.keepAnswers(ctx, batch)
 		return fmt.Errorf("bill %d records from %s: %w", len(records), records[0].Coordinates, err)
 	}
+	Reach(ctx, b.policy.Faults, AfterCommit)
 	return nil
 }
 

@@ -29,6 +29,7 @@ func (b *Biller) intend(ctx context.Context, tx Tx, batch *batch) error {
 			it.opened.read()
 		}
 	}
+	Reach(ctx, b.policy.Faults, AfterIntent)
 	look := tx.Look
 	if len(opened) == len(charging) {
 		look = tx.Final // no intent is in the way
@@ -120,6 +121,7 @@ func (b *Biller) call(stop, work context.Context, pass Pass, e *Event, in *Inten
 	began := time.Now() //nolint:forbidigo // a latency, measured by the monotonic clock
 	answer := b.caller.call(stop, ctx, pass, e.Request())
 	if answer.Posts > 0 {
+		Reach(ctx, b.policy.Faults, AnswerReceived)
 		b.pace.observe(time.Since(began) / time.Duration(answer.Posts))
 	}
 	return answer

@@ -22,6 +22,7 @@ type Policy struct {
 	MaxInFlight  int     // charges in flight in this process
 	Limiter      Limiter // adapts how many of them there are; nil: always MaxInFlight
 	Breaker      Breaker // tells when the provider fails as a whole; nil: nothing does
+	Faults       Faults  // told where the flow stands, by tests; nil: nobody
 
 	RetryHorizon time.Duration // how long a charge is retried before it is parked
 	KeyTTL       time.Duration // how long the provider remembers a key

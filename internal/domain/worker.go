@@ -210,6 +210,7 @@ func (w *Worker) work(stop context.Context, j *job) {
 		return
 	}
 	if err == nil {
+		Reach(ctx, w.policy.Faults, AfterIntent)
 		answer = w.send(stop, ctx, j)
 	}
 	w.settleWithin(ctx, &j.event, &j.intent, answer)

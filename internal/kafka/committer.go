@@ -9,6 +9,8 @@ import (
 	"time"
 
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"example.com/billing/internal/domain"
 )
 
 // commitRetry is how long a commit that failed waits before it is tried again.
@@ -29,6 +31,7 @@ type committer struct {
 	topic    string
 	interval time.Duration
 	logger   *slog.Logger
+	faults   domain.Faults
 	failed   func(context.Context) // counts a failed commit
 
 	wake    chan struct{}   // holds one token while there is something to commit
@@ -144,7 +147,7 @@ func (c *committer) run(ctx context.Context) {
 func (c *committer) commit(ctx context.Context) error {
 	err := c.store()
 	if err == nil {
-		err = c.send()
+		err = c.send(ctx)
 	}
 	if err != nil {
 		c.nudge()
@@ -193,7 +196,7 @@ func (c *committer) store() error {
 }
 
 // send commits what the client has stored, and remembers what the broker took.
-func (c *committer) send() error {
+func (c *committer) send(ctx context.Context) error {
 	c.mu.Lock()
 	dirty := c.dirty
 	c.dirty = false // what is stored while the broker is asked makes it dirty again
@@ -201,6 +204,7 @@ func (c *committer) send() error {
 	if !dirty {
 		return nil
 	}
+	domain.Reach(ctx, c.faults, domain.BeforeOffsetCommit)
 	taken, err := c.client.Commit()
 	if isCode(err, confluent.ErrNoOffset) {
 		return nil // all of it is committed already, or not ours any more

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"example.com/billing/internal/domain"
 )
 
 // Bounds that are facts of this package rather than choices of an operator.
@@ -80,6 +82,9 @@ type Config struct {
 	// Positions keep the positions of partitions outside of Kafka: what they hold wins, and
 	// offsets are committed to Kafka for tools only. Default nil: Kafka alone keeps them.
 	Positions Positions
+
+	// Faults is told where the flow stands, by tests. Default nil: nobody.
+	Faults domain.Faults
 
 	// CreateTopics lets EnsureTopics create what is missing. Default true.
 	CreateTopics bool

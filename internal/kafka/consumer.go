@@ -104,6 +104,7 @@ func New(cfg Config, biller Biller, logger *slog.Logger, to Telemetry, clock dom
 	}
 	c.committer = newCommitter(client, cfg.Topic, cfg.CommitInterval, logger,
 		func(ctx context.Context) { c.metrics.commitFailed(ctx) })
+	c.committer.faults = cfg.Faults
 	if c.metrics, err = newTelemetry(to, cfg.Topic, cfg.GroupID, c.Status); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

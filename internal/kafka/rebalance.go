@@ -70,6 +70,7 @@ func (c *Consumer) revoked(parts []confluent.TopicPartition) error {
 	if c.isClosing() {
 		return c.client.IncrementalUnassign(c.assignedOf(parts))
 	}
+	domain.Reach(c.root, c.cfg.Faults, domain.InRevoke)
 	lost := c.client.AssignmentLost()
 	c.unpause(parts)
 	lanes := c.take(numbers(parts))
