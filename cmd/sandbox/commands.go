@@ -77,6 +77,7 @@ func commands(std streams) *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(runWorldCommand(std), brokerCommand(std), postgresCommand(std), providerCommand(std), ordersCommand(std))
 	root.AddCommand(benchCommand(std), benchProviderCommand(std), benchCeilingCommand(std))
+	root.AddCommand(tortureCommand(std))
 	root.AddCommand(versionCommand(std))
 	markUsage(root)
 	return root

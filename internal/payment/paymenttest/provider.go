@@ -24,6 +24,9 @@ type Options struct {
 	Faults Faults
 	// MaxKeys bounds the memory of the ledger; 0 means 10 million.
 	MaxKeys int
+	// Watch, where it is not nil, is put around the provider that listens, to see
+	// every request and its answer.
+	Watch func(http.Handler) http.Handler
 }
 
 // Provider is the provider as an [http.Handler].

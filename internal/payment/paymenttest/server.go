@@ -28,9 +28,13 @@ func Listen(ctx context.Context, address string, options Options) (*Server, erro
 	if err != nil {
 		return nil, fmt.Errorf("payment provider: %w", err)
 	}
+	handler := http.Handler(provider)
+	if options.Watch != nil {
+		handler = options.Watch(handler)
+	}
 	s := &Server{
 		Provider: provider, listener: listener,
-		http:   &http.Server{Handler: provider, ReadHeaderTimeout: 10 * time.Second},
+		http:   &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second},
 		served: make(chan error, 1),
 	}
 	go func() { s.served <- s.http.Serve(listener) }()

@@ -43,6 +43,8 @@ type Options struct {
 	MinSessionTimeout time.Duration
 	// Params are further broker settings by their Kafka name, of those that kfake knows; they win over the package's own.
 	Params map[string]string
+	// Advertise is the address that clients are told to connect to, that of a proxy say; empty: the broker's own.
+	Advertise string
 	// Log receives warnings and errors; nil discards them.
 	Log io.Writer
 }
@@ -140,6 +142,10 @@ func settings(o Options, port int) []kfake.Opt {
 	opts := []kfake.Opt{
 		kfake.NumBrokers(1), kfake.Ports(port), kfake.GroupMinSessionTimeout(session), kfake.BrokerConfigs(params),
 	}
+	if o.Advertise != "" {
+		opts = append(opts, kfake.ListenFn(advertising(o.Advertise)))
+	}
+
 	if o.DataDir != "" {
 		opts = append(opts, kfake.DataDir(o.DataDir))
 	}

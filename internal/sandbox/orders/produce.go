@@ -34,6 +34,8 @@ type ProduceOptions struct {
 	Progress func(acknowledged int)
 	// Hold is called before each record is sent, with its number from 0. It may wait; its error ends the walk. Nil: nothing is held back.
 	Hold func(ctx context.Context, record int) error
+	// Client are further options of the client; they win over the package's own.
+	Client []kgo.Opt
 }
 
 // Produce sends a plan to a topic, idempotently and acknowledged by all replicas, and returns how many records were acknowledged: all of them, or with an
@@ -43,11 +45,11 @@ func Produce(ctx context.Context, brokers []string, topic string, plan *Plan, op
 		return 0, fmt.Errorf("produce orders: rate %v: below zero", options.Rate)
 	}
 
-	client, err := kgo.NewClient(
+	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic),
 		kgo.RequiredAcks(kgo.AllISRAcks()), // and idempotent, by default
 		kgo.MaxBufferedRecords(maxBuffered), kgo.ProducerLinger(linger), kgo.MetadataMinAge(metadataMinAge),
-	)
+	}, options.Client...)...)
 	if err != nil {
 		return 0, fmt.Errorf("produce orders: %w", err)
 	}

@@ -43,6 +43,7 @@ type Setup struct {
 	IgnoreKeys bool   `json:"ignore_keys"` // the provider charges again for every request
 	Kills      int    `json:"kills"`       // how many were asked for
 	Joins      int    `json:"joins"`       // how many turns of joining and leaving were asked for
+	Disturbed  bool   `json:"disturbed"`   // otherwise than by kills: records may be delivered again
 }
 
 // Totals are sums of money by currency, in minor units.
@@ -54,6 +55,7 @@ type Sent struct {
 	Unique      int64
 	Same        int64 // duplicates: the same bytes again
 	Republished int64 // duplicates: the same event in another form, later
+	Invalid     int64 // of Records: no valid event, and without a usable event id
 	Totals      Totals
 }
 

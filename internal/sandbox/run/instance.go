@@ -26,6 +26,7 @@ const (
 	instanceGrace = 40 * time.Second
 	// pageTimeout bounds one question to the admin API.
 	pageTimeout = 10 * time.Second
+	loopback    = "http://127.0.0.1:"
 )
 
 // errEndedWell stands for exit code 0 of a process that was to go on.
@@ -35,7 +36,7 @@ var errEndedWell = errors.New("exit status 0")
 type instance struct {
 	number int
 	parts  *parts
-	port   int
+	base   string // of its admin API
 	log    *os.File
 
 	mu     sync.Mutex
@@ -53,7 +54,7 @@ func startInstance(p *parts, number int) (*instance, error) {
 		return nil, err
 	}
 	p.onStop(func(context.Context) error { return log.Close() })
-	i := &instance{number: number, parts: p, port: ports[0], log: log}
+	i := &instance{number: number, parts: p, base: loopback + strconv.Itoa(ports[0]), log: log}
 	if err := i.start(); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func startInstance(p *parts, number int) (*instance, error) {
 }
 
 // url is the base of its admin API.
-func (i *instance) url() string { return "http://127.0.0.1:" + strconv.Itoa(i.port) }
+func (i *instance) url() string { return i.base }
 
 // start starts the process, which must not end unless it is told to.
 func (i *instance) start() error {
@@ -74,7 +75,7 @@ func (i *instance) start() error {
 			"KAFKA_BROKERS="+strings.Join(p.brokers, ","), "KAFKA_TOPIC="+o.Topic, "KAFKA_GROUP_ID="+o.Group,
 			"KAFKA_EVENTS_TOPIC="+eventsTopic(o.Topic), "KAFKA_DLQ_TOPIC="+dlqTopic(o.Topic),
 			"DATABASE_URL="+p.url, "PAYMENT_URL="+p.provider.URL(),
-			"ADMIN_ADDR=127.0.0.1:"+strconv.Itoa(i.port), "ADMIN_INSECURE=true",
+			"ADMIN_ADDR="+strings.TrimPrefix(i.base, "http://"), "ADMIN_INSECURE=true",
 		),
 	})
 	if err != nil {

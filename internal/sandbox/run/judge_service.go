@@ -10,12 +10,12 @@ import (
 func (j *judge) arrivals() {
 	f, r := j.f, &j.report
 	r.Records, r.Unique, r.Processed = f.Sent.Records, f.Sent.Unique, f.Book.Processed
-	j.line("records", f.Sent.Records, f.Topic.Records == f.Sent.Records && f.Topic.Foreign == 0,
-		"a second consumer reads %s, %s of them not ours", number(f.Topic.Records), number(f.Topic.Foreign))
+	j.line("records", f.Sent.Records, f.Topic.Records == f.Sent.Records && f.Topic.Foreign == f.Sent.Invalid,
+		"a second consumer reads %s, %s of them not ours", number(f.Topic.Records), number(f.Topic.Foreign-f.Sent.Invalid))
 	events := int64(len(f.Topic.Events))
 	j.line("unique events", f.Sent.Unique, events == f.Sent.Unique && f.Book.Processed == f.Sent.Unique,
 		"%s in the topic, %s in processed_event", number(events), number(f.Book.Processed))
-	sent := f.Sent.Records - f.Sent.Unique
+	sent := f.Sent.Records - f.Sent.Unique - f.Sent.Invalid
 	j.line("duplicates sent", sent, sent == f.Sent.Same+f.Sent.Republished,
 		"%s byte for byte, %s encoded anew", number(f.Sent.Same), number(f.Sent.Republished))
 	c := f.Book.Counters
@@ -49,7 +49,7 @@ func (j *judge) outcomes() {
 		j.skip("order charged already", r.DuplicateOrder+r.Discarded, "a second event of a charged order is not charged")
 	}
 	r.Invalid, r.Parked = f.Book.Counters.Invalid, int64(len(f.Book.Letters))
-	j.line("invalid", r.Invalid, r.Invalid == 0, "every record sent is a valid one")
+	j.line("invalid", r.Invalid, r.Invalid == f.Sent.Invalid, "%s of the records sent are not valid", number(f.Sent.Invalid))
 	if f.Setup.Faulty {
 		j.skip("parked", r.Parked, "a provider that fails may be the reason"+reasons(f.Book.Letters))
 	} else {

@@ -78,7 +78,7 @@ type Capture struct {
 
 // Judge holds the facts against each other. The report is clean when no check failed.
 func Judge(f *Facts) Report {
-	j := judge{f: f, statuses: f.Book.Statuses(), quiet: len(f.Kills) == 0 && f.Setup.Instances == 1}
+	j := judge{f: f, statuses: f.Book.Statuses(), quiet: len(f.Kills) == 0 && f.Setup.Instances == 1 && !f.Setup.Disturbed}
 	j.arrivals()
 	j.outcomes()
 	j.counters()

@@ -218,22 +218,5 @@ func (r *runner) collect(ctx context.Context) (f Facts, err error) {
 			f.Disorder = append(f.Disorder, err.Error())
 		}
 	}
-	if f.Lag, err = r.parts.watcher.lag(ctx); err != nil {
-		return f, err
-	}
-	if f.Topic, err = r.parts.watcher.read(ctx); err != nil {
-		return f, err
-	}
-	if f.Book, err = r.parts.books.read(ctx); err != nil {
-		return f, err
-	}
-	if f.Audit, err = r.parts.audit(ctx); err != nil {
-		return f, err
-	}
-	if f.Outcomes, f.Told, err = r.parts.told(ctx); err != nil {
-		return f, err
-	}
-	f.Ledger = r.parts.provider.Ledger()
-	f.Charges, f.Strange = ledgerCharges(r.parts.provider.Provider)
-	return f, nil
+	return f, r.parts.read(ctx, &f)
 }
