@@ -56,6 +56,15 @@ test-kafka: deps build kafka-jars ## the tests that matter on a real Apache Kafk
 	BILLING_TEST_KAFKA=apache bin/sandbox postgres -- \
 		go test -race -count=1 -p 1 -timeout $(TEST_TIMEOUT) -tags apache $$(scripts/apache-packages.sh)
 
+TORTURE_MINUTES ?= 10
+VICTIM          := .cache/torture/victim
+
+# The victim, billing with a hook to die by, is nobody's to ship: it does not go to bin/.
+.PHONY: torture
+torture: deps build $(JARS_IF_ASKED) ## kills, stops, restarts, cuts for TORTURE_MINUTES from TORTURE_SEED, then the verdict (ARGS="--kafka apache")
+	@scripts/build.sh $(GOFLAGS_BUILD) -o $(VICTIM) ./internal/sandbox/torture/victim
+	@exec bin/sandbox torture --victim $(VICTIM) --minutes $(TORTURE_MINUTES) $(if $(TORTURE_SEED),--seed $(TORTURE_SEED)) $(ARGS)
+
 .PHONY: kafka-deps
 kafka-deps:
 	@scripts/install-deps.sh java maven

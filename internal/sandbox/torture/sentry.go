@@ -30,18 +30,18 @@ type sentry struct {
 	owned func(ctx context.Context, key uuid.UUID) (bool, error)
 
 	mu      sync.Mutex
-	seen    map[uuid.UUID]*post
+	seen    map[uuid.UUID]*seenPost
 	repeats []Repeat
 }
 
-// post is the last POST of a key.
-type post struct {
+// seenPost is the last POST of a key.
+type seenPost struct {
 	at   time.Time
 	told bool
 }
 
 func newSentry(owned func(context.Context, uuid.UUID) (bool, error)) *sentry {
-	return &sentry{owned: owned, seen: make(map[uuid.UUID]*post)}
+	return &sentry{owned: owned, seen: make(map[uuid.UUID]*seenPost)}
 }
 
 // all returns the repeats so far.
@@ -59,7 +59,7 @@ func (s *sentry) watch(provider http.Handler) http.Handler {
 			provider.ServeHTTP(w, r)
 			return
 		}
-		mine := &post{at: time.Now()}
+		mine := &seenPost{at: time.Now()}
 		s.mu.Lock()
 		before := s.seen[key]
 		s.seen[key] = mine

@@ -158,8 +158,6 @@ func (w *world) provoke(ctx context.Context) ([]*member, error) {
 // while the table of intents is locked, without which no charge is sent.
 func (w *world) killBetween(ctx context.Context, at domain.Point) error {
 	w.tasks.Wait()
-	w.flight(ctx)
-	flying, _ := w.calling(ctx)
 	m := w.order(ctx, w.these(up), control.Hold, at, int64(w.dice.IntN(maxSkip)))
 	if m == nil {
 		w.made(Hit{Kind: "kill", Point: string(at), Missed: true})
@@ -173,7 +171,7 @@ func (w *world) killBetween(ctx context.Context, at domain.Point) error {
 			return err
 		}
 	}
-	w.made(Hit{Kind: "kill", Point: string(at), InFlight: flying, Missed: !killed})
+	w.made(Hit{Kind: "kill", Point: string(at), Missed: !killed})
 	end(0)
 	if !killed {
 		return m.line.Send(control.Order{Deed: control.Go})
