@@ -178,11 +178,17 @@ func (w *Worker) take(ctx context.Context, pass Pass) (j *job, found bool, err e
 func (w *Worker) prepare(r *ruling, event *Event, in *Intent, facts Facts) bool {
 	request := event.Request()
 	holder, held := facts.Holders[in.OrderID]
+	s := situation{event: event, intent: in, claims: true}
+	s.finals(facts)
 	switch {
 	case in.State == Answered:
-		s := situation{event: event, intent: in, claims: true}
-		s.finals(facts)
 		r.settle(s, in.Token, *in.Answer)
+	// What was surely not sent and will not be is settled here: whoever died of it under a
+	// lease would leave behind what may have been sent, for people to look into.
+	case in.State == Waiting && s.charge != nil:
+		r.drop(in)
+	case in.State == Waiting && s.order != nil:
+		r.taken(s)
 	case request.Hash() != in.RequestHash:
 		r.park(in, ReasonNeedsReconciliation, "the request would differ from the one that the intent was made for")
 	case r.policy.Finder == nil && r.policy.keyTooOld(in, r.now):

@@ -59,6 +59,25 @@ func TestSecondEventOfAnOrderIsNotCharged(t *testing.T) {
 			require.Zero(t, w.provider.postsOf(b.id))
 			w.balanced()
 		})
+		t.Run(name+", though whoever takes it dies of it", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			one, two := w.instance("one"), w.instance("two")
+			a, b := w.event(1, "10.50"), w.event(1, tt.amount)
+			one.mustBill(a.record, b.record)
+			w.clock.advance(time.Minute)
+			died := make(chan struct{})
+			one.seam.once(sideCommitted, func() error { defer close(died); return one.seam.kill() })
+			worker := one.run()
+			await(t, died)
+			worker.stop()
+
+			w.clock.advance(time.Hour)
+			two.settle()
+			tt.ends(w, b) // nothing of it was sent, and nothing looks as if it had been
+			require.Zero(t, w.provider.postsOf(b.id))
+			w.balanced()
+		})
 		t.Run(name+", at once in two partitions", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
