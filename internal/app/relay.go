@@ -59,7 +59,9 @@ func (a *App) newRelay() (err error) {
 	if a.outbox, err = store.NewOutbox(s.store()); err != nil {
 		return err
 	}
-	a.relay, err = kafka.NewRelay(s.kafka(), s.relay(), a.outbox, a.log, kafka.Telemetry{Meters: a.telemetry.Meters()}, a.clock)
+	client := s.kafka()
+	client.Faults = a.faults
+	a.relay, err = kafka.NewRelay(client, s.relay(), a.outbox, a.log, kafka.Telemetry{Meters: a.telemetry.Meters()}, a.clock)
 	return err
 }
 

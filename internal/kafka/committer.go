@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -16,6 +17,15 @@ import (
 // commitRetry is how long a commit that failed waits before it is tried again.
 // During a rebalance failing is normal: the offsets are kept and go later.
 const commitRetry = 500 * time.Millisecond
+
+const (
+	// commitTimeout is how long a commit is waited for. The client's own call has no
+	// deadline, and there are moments in a rebalance after which it does not return
+	// (measured with 2.13); the next one does.
+	commitTimeout = 3 * time.Second
+	// maxCommits bounds the commits that have not returned, each of which holds a thread.
+	maxCommits = 16
+)
 
 // offsets is the part of the client that the committer uses. StoreOffsets is
 // fenced by ownership in the client, CommitOffsets is not: hence the pair.
@@ -33,6 +43,8 @@ type committer struct {
 	logger   *slog.Logger
 	faults   domain.Faults
 	failed   func(context.Context) // counts a failed commit
+	patience time.Duration         // with one commit
+	open     atomic.Int64          // commits that have not returned
 
 	wake    chan struct{}   // holds one token while there is something to commit
 	flushes chan chan error // requests to commit now
@@ -48,7 +60,7 @@ func newCommitter(client offsets, topic string, interval time.Duration, logger *
 	failed func(context.Context),
 ) *committer {
 	return &committer{
-		client: client, topic: topic, interval: interval, logger: logger, failed: failed,
+		client: client, topic: topic, interval: interval, logger: logger, failed: failed, patience: commitTimeout,
 		wake: make(chan struct{}, 1), flushes: make(chan chan error),
 		owners: map[int32]*lane{}, pending: map[int32]mark{}, committed: map[int32]int64{},
 	}
@@ -195,7 +207,8 @@ func (c *committer) store() error {
 	return refused
 }
 
-// send commits what the client has stored, and remembers what the broker took.
+// send commits what the client has stored. One that does not return in time counts as
+// failed; what the broker took is remembered all the same when it does.
 func (c *committer) send(ctx context.Context) error {
 	c.mu.Lock()
 	dirty := c.dirty
@@ -204,8 +217,42 @@ func (c *committer) send(ctx context.Context) error {
 	if !dirty {
 		return nil
 	}
+	if c.open.Add(1) > maxCommits {
+		c.open.Add(-1)
+		return c.again(fmt.Errorf("%d commits have not returned", maxCommits))
+	}
 	domain.Reach(ctx, c.faults, domain.BeforeOffsetCommit)
-	taken, err := c.client.Commit()
+	answered := make(chan error, 1)
+	go func() { // ends with the client's call
+		defer c.open.Add(-1)
+		answered <- c.took(c.client.Commit())
+	}()
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
+	select {
+	case err := <-answered:
+		return err
+	case <-timer.C:
+		return c.again(fmt.Errorf("no answer within %s", c.patience))
+	case <-ctx.Done():
+		return c.again(ctx.Err())
+	}
+}
+
+// again keeps what is stored for the next commit.
+func (c *committer) again(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dirty = true
+	return err
+}
+
+// unanswered reports whether a commit has not returned: the client must not be closed
+// under it.
+func (c *committer) unanswered() bool { return c.open.Load() > 0 }
+
+// took remembers what the broker took of a commit.
+func (c *committer) took(taken []confluent.TopicPartition, err error) error {
 	if isCode(err, confluent.ErrNoOffset) {
 		return nil // all of it is committed already, or not ours any more
 	}

@@ -11,6 +11,8 @@ import (
 
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/require"
+
+	"example.com/billing/internal/domain"
 )
 
 // offsetBook plays the client: it stores, and commits what is stored.
@@ -203,4 +205,86 @@ func TestCommitter(t *testing.T) {
 		require.False(t, isCode(err, confluent.ErrNoOffset))
 		require.False(t, isCode(nil, confluent.ErrState))
 	})
+}
+
+// stuckBook's first commit does not return until it is let go.
+type stuckBook struct {
+	*offsetBook
+	stuck atomic.Bool
+	let   chan struct{}
+}
+
+func (b *stuckBook) Commit() ([]confluent.TopicPartition, error) {
+	if !b.stuck.Swap(true) {
+		<-b.let
+		return nil, confluent.NewError(confluent.ErrNoOffset, "", false)
+	}
+	return b.offsetBook.Commit()
+}
+
+func TestACommitThatDoesNotReturnHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	book := &stuckBook{offsetBook: newOffsetBook(), let: make(chan struct{})}
+	var failed atomic.Int64
+	c := newCommitter(book, "t", time.Millisecond, slog.New(slog.DiscardHandler), func(context.Context) { failed.Add(1) })
+	c.patience = 5 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.run(ctx) })
+	l := &lane{partition: 2}
+	c.own(l)
+	c.note(l, mark{offset: 7, epoch: noEpoch})
+	require.Eventually(t, func() bool { return c.committedOffset(2) == 7 }, soon, time.Millisecond)
+	require.EqualValues(t, 1, failed.Load())
+	require.True(t, c.unanswered(), "closing the client under it would crash")
+	cancel()
+	running.Wait()
+	close(book.let)
+	require.Eventually(t, func() bool { return !c.unanswered() }, soon, time.Millisecond)
+}
+
+func TestCommitsThatDoNotReturnAreBounded(t *testing.T) {
+	t.Parallel()
+	book := newOffsetBook()
+	book.hold, book.entered = make(chan struct{}), make(chan struct{}, 10*maxCommits)
+	c := newCommitter(book, "t", time.Millisecond, slog.New(slog.DiscardHandler), func(context.Context) {})
+	c.patience = time.Millisecond
+	l := &lane{partition: 2}
+	c.own(l)
+	c.note(l, mark{offset: 7, epoch: noEpoch})
+	for range maxCommits {
+		require.ErrorContains(t, c.commit(t.Context()), "no answer within 1ms")
+	}
+	require.ErrorContains(t, c.commit(t.Context()), "16 commits have not returned")
+	require.Eventually(t, func() bool { return len(book.entered) == maxCommits }, soon, time.Millisecond)
+	close(book.hold)
+	require.Eventually(t, func() bool { return !c.unanswered() }, soon, time.Millisecond)
+	require.NoError(t, c.commit(t.Context()))
+	require.EqualValues(t, 7, book.committedAt(2))
+}
+
+// standing is told the points, and looks at the book there.
+type standing func(domain.Point)
+
+func (s standing) Hit(_ context.Context, at domain.Point) { s(at) }
+
+func TestThePointBeforeAnOffsetCommitIsBeforeIt(t *testing.T) {
+	t.Parallel()
+	book := newOffsetBook()
+	c := newCommitter(book, "t", time.Millisecond, slog.New(slog.DiscardHandler), func(context.Context) {})
+	var reached []domain.Point
+	var stored, committed int64
+	c.faults = standing(func(at domain.Point) {
+		reached = append(reached, at)
+		stored, committed = book.stored[2], book.committedAt(2)
+	})
+	l := &lane{partition: 2}
+	c.own(l)
+	require.NoError(t, c.commit(t.Context()))
+	require.Empty(t, reached, "there was nothing to commit")
+	c.note(l, mark{offset: 7, epoch: noEpoch})
+	require.NoError(t, c.commit(t.Context()))
+	require.Equal(t, []domain.Point{domain.BeforeOffsetCommit}, reached)
+	require.EqualValues(t, 7, stored)
+	require.Zero(t, committed)
 }

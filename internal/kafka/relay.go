@@ -79,6 +79,7 @@ type Relay struct {
 	metrics *relayMetrics
 	clock   domain.Clock
 	logger  *slog.Logger
+	faults  domain.Faults
 	pauses  *backoff.ExponentialBackOff
 
 	// What follows is that of Run's goroutine.
@@ -108,7 +109,7 @@ func NewRelay(cfg Config, relay RelayConfig, outbox Outbox, logger *slog.Logger,
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = firstRetry, lastRetry
 	r := &Relay{
-		cfg: relay, outbox: outbox, clock: clock, logger: logger, pauses: pauses, forbidden: map[string]time.Time{},
+		cfg: relay, outbox: outbox, clock: clock, logger: logger, faults: cfg.Faults, pauses: pauses, forbidden: map[string]time.Time{},
 	}
 	r.sender = newSender(cfg, relay.Attempt, logger)
 	if err := r.sender.open(); err != nil {

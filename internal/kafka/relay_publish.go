@@ -22,6 +22,7 @@ func (r *Relay) publish(ctx context.Context) (some bool, err error) {
 	if err := r.deliver(ctx, p); err != nil {
 		return true, err
 	}
+	domain.Reach(ctx, r.faults, domain.InRelay)
 	ctx, cancel := context.WithTimeout(ctx, outboxTimeout)
 	defer cancel()
 	r.pending = nil // if the cursor does not move, it is read again

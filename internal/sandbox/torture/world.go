@@ -101,6 +101,7 @@ func build(ctx context.Context, o *Options, f family) (w *world, err error) {
 func (w *world) describe(store string) {
 	w.env = append([]string{
 		"KAFKA_BROKERS=" + w.toKafka.addr(), "KAFKA_TOPIC=" + topic, "KAFKA_GROUP_ID=" + group,
+		"KAFKA_EVENTS_TOPIC=" + topic + ".charges", "KAFKA_DLQ_TOPIC=" + topic + ".dlq",
 		"DATABASE_URL=" + w.linkedURL(), "PAYMENT_URL=http://" + w.toProvider.addr(),
 		"ADMIN_INSECURE=true", "OFFSET_STORE=" + store,
 		"PAYMENT_LOOKUP=true", // so that the audit holds every charge against the ledger
