@@ -141,8 +141,14 @@ func (b *testBundle) relay(tb testing.TB, s *shelf, change ...func(*kafka.RelayC
 	for _, c := range change {
 		c(&cfg)
 	}
+	return b.relayOf(tb, b.config(), s, cfg)
+}
+
+// relayOf runs a relay with these settings.
+func (b *testBundle) relayOf(tb testing.TB, client kafka.Config, s *shelf, cfg kafka.RelayConfig) *relaying {
+	tb.Helper()
 	place := &seat{s}
-	relay, err := kafka.NewRelay(b.config(), cfg, place, testLogger(tb), kafka.Telemetry{}, domain.SystemClock{})
+	relay, err := kafka.NewRelay(client, cfg, place, testLogger(tb), kafka.Telemetry{}, domain.SystemClock{})
 	require.NoError(tb, err)
 	ctx, end := context.WithCancel(context.WithoutCancel(tb.Context()))
 	r := &relaying{Relay: relay, seat: place, end: end, done: make(chan struct{})}

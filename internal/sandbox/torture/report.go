@@ -3,6 +3,7 @@ package torture
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -28,7 +29,7 @@ func (r *Report) check(name string, value int, ok bool, format string, args ...a
 	if ok {
 		verdict = run.OK
 	}
-	r.Checks = append(r.Checks, run.Line{Name: name, Value: fmt.Sprint(value), Verdict: verdict, Note: fmt.Sprintf(format, args...)})
+	r.Checks = append(r.Checks, run.Line{Name: name, Value: strconv.Itoa(value), Verdict: verdict, Note: fmt.Sprintf(format, args...)})
 }
 
 // judge holds what is left behind against what was done.

@@ -13,7 +13,9 @@ import (
 
 func at(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }
 
-func window(what string, from, to int) *Window { return &Window{What: what, From: at(from), To: at(to)} }
+func window(what string, from, to int) *Window {
+	return &Window{What: what, From: at(from), To: at(to)}
+}
 
 func TestARepeatedPostNeedsAnIntentAndAReason(t *testing.T) {
 	t.Parallel()
@@ -61,9 +63,13 @@ func TestAProviderThatIgnoresKeysIsAskedOnceForEachCharge(t *testing.T) {
 		facts *run.Facts
 		clean bool
 	}{
-		"once each":               {facts(1, "captured", "declined", "duplicate_order"), true},
-		"twice":                   {facts(2, "captured"), false},
-		"asked and not in charge": {func() *run.Facts { f := facts(1, "captured"); f.Charges[uuid.UUID{9}] = paymenttest.Charge{Posts: 1}; return f }(), false},
+		"once each": {facts(1, "captured", "declined", "duplicate_order"), true},
+		"twice":     {facts(2, "captured"), false},
+		"asked and not in charge": {func() *run.Facts {
+			f := facts(1, "captured")
+			f.Charges[uuid.UUID{9}] = paymenttest.Charge{Posts: 1}
+			return f
+		}(), false},
 		"in charge and not asked": {func() *run.Facts { f := facts(1, "captured"); clear(f.Charges); return f }(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
