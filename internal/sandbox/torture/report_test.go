@@ -84,7 +84,9 @@ func TestAProviderThatIgnoresKeysIsAskedOnceForEachCharge(t *testing.T) {
 func TestFaultsAreCountedByKindAndPoint(t *testing.T) {
 	t.Parallel()
 	hits := []Hit{
-		{Kind: "kill", Point: "b", InFlight: 2}, {Kind: "kill", Point: "a"}, {Kind: "kill", Point: "b", InFlight: 1},
+		{Kind: "kill", Point: "b", InFlight: 2},
+		{Kind: "kill", Point: "a"},
+		{Kind: "kill", Point: "b", InFlight: 1},
 		{Kind: "cut", Missed: true, InFlight: 3},
 	}
 	require.Equal(t, []tally{

@@ -127,7 +127,7 @@ func (w *world) collect(ctx context.Context, l *load) (f run.Facts, err error) {
 	}
 	f.Sent = l.soFar()
 	running := w.these(up)
-	f.Setup.Instances = len(running)
+	f.Setup.Instances, f.Running = len(running), len(running)
 	for _, m := range running {
 		s, err := w.witness.Stats(ctx, m.base)
 		if err != nil {

@@ -37,7 +37,7 @@ func TestAShortTortureIsClean(t *testing.T) {
 	)
 	seed := uint64(time.Now().UnixNano())
 	o := &torture.Options{
-		Billing: billing, Victim: victim, Kafka: testBroker, Duration: 32 * time.Second, Seed: seed,
+		Billing: billing, Victim: victim, Kafka: testBroker, Duration: 24 * time.Second, Seed: seed,
 		Family: torture.FamilyBoth, Rate: 80, Environ: os.Environ(),
 		Say: func(format string, args ...any) {
 			mu.Lock()
