@@ -164,6 +164,13 @@ func (h *past) audit(t *testing.T, url string, finder domain.Finder, change ...f
 	t.Helper()
 	s, err := store.New(storetest.Config(url))
 	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }() // at once: a database that is in use cannot be copied
+	return h.auditOf(t, s, finder, change...)
+}
+
+// auditOf audits what books say.
+func (h *past) auditOf(t *testing.T, books domain.Witness, finder domain.Finder, change ...func(*audit.Options)) audit.Report {
+	t.Helper()
 	cfg := kafka.DefaultConfig()
 	cfg.Brokers, cfg.Topic, cfg.GroupID = h.brokers, h.topic, h.group
 	topic, err := kafka.NewAuditReader(cfg, slog.New(slog.DiscardHandler), domain.SystemClock{})
@@ -172,8 +179,8 @@ func (h *past) audit(t *testing.T, url string, finder domain.Finder, change ...f
 	for _, c := range change {
 		c(&o)
 	}
-	report, err := audit.New(o, topic, s, finder, domain.SystemClock{}).Run(t.Context(), h.topic)
-	require.NoError(t, errors.Join(err, topic.Close(), s.Close()))
+	report, err := audit.New(o, topic, books, finder, domain.SystemClock{}).Run(t.Context(), h.topic)
+	require.NoError(t, errors.Join(err, topic.Close()))
 	return report
 }
 

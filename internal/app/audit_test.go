@@ -1,10 +1,14 @@
 package app_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"example.com/billing/internal/audit"
+	"example.com/billing/internal/domain"
 	"example.com/billing/internal/payment/paymenttest"
+	"example.com/billing/internal/store"
 	"example.com/billing/internal/store/storetest"
 )
 
@@ -111,6 +117,49 @@ func TestAuditExplainsWhatRetentionHasEmptied(t *testing.T) {
 	require.True(t, old.Clean(), "%+v", old.Findings)
 	require.EqualValues(t, 20, old.Kinds[audit.Captured])
 	require.EqualValues(t, 8, old.Kinds[audit.Duplicate], "the charge tells the first from the others")
+}
+
+// late is a store in which a charge is seen by the second look only: first by that
+// at its record, then by that at its row, as if it became final in between.
+type late struct {
+	*store.Store
+	id    uuid.UUID
+	looks int
+}
+
+func (l *late) Evidence(ctx context.Context, group string, ids []uuid.UUID, at []domain.Coordinates) (domain.Evidence, error) {
+	found, err := l.Store.Evidence(ctx, group, ids, at)
+	if slices.Contains(ids, l.id) {
+		if l.looks++; l.looks == 1 {
+			delete(found.Charges, l.id)
+		}
+	}
+	return found, err
+}
+
+func TestAuditSaysNothingThatASecondLookDoesNotConfirm(t *testing.T) {
+	t.Parallel()
+	h := history(t)
+	some := h.events["captured 7"]
+	s, err := store.New(storetest.Config(h.url))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	books := &late{Store: s, id: some.id}
+	asked := map[uuid.UUID]int{}
+	var mu sync.Mutex
+	slow := lookup{url: h.payURL, change: func(id uuid.UUID, found domain.Found) (domain.Found, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if asked[id]++; id == some.id && asked[id] == 1 {
+			return domain.Found{}, io.ErrUnexpectedEOF
+		}
+		return found, nil
+	}}
+	r := h.auditOf(t, books, slow)
+	require.Empty(t, r.Findings)
+	require.Equal(t, 3, books.looks, "at its record twice, and once when the provider was asked again")
+	require.Equal(t, 2, asked[some.id])
+	require.EqualValues(t, 20, r.Kinds[audit.Captured])
 }
 
 func TestAuditBesideARunningServiceFindsNothingWrong(t *testing.T) {
