@@ -82,6 +82,10 @@ $(KAFKA_LIBS)/.fetched: deploy/kafka/pom.xml | kafka-deps
 	@mvn -q -B -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory='$(abspath $(KAFKA_LIBS))' 2>&1 | $(NO_ESCAPES)
 	@touch $@
 
+.PHONY: mutants
+mutants: deps build ## take each guarantee out and expect its tests to go red (MUTANT=007,031 picks some)
+	cd tools && ../bin/sandbox postgres -- go run ./mutants -only '$(MUTANT)'
+
 .PHONY: lint
 lint: ## golangci-lint, pinned in tools/go.mod
 	$(LINT) run ./...
@@ -101,7 +105,7 @@ check: lint test compose-check clean-tree ## what must pass before a push
 
 # Without a cache: the files lie outside that module, where go test does not see them change.
 .PHONY: compose-check
-compose-check: ## hold docker-compose.yml, .env.example and two documents to what they promise
+compose-check: ## hold docker-compose.yml, .env.example, two documents and the mutants to what they promise
 	cd tools && go test -count=1 ./...
 
 .PHONY: clean-tree

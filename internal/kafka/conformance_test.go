@@ -127,6 +127,9 @@ func TestABlockedPartitionIsPausedAndTheOthersGoOn(t *testing.T) {
 			return s.Partitions[1].Lag == 300 && s.Partitions[0].Lag == 0 && s.Partitions[2].Lag == 0
 		})
 
+		require.Eventually(t, func() bool { at := b.committed(t); return at[0] == 300 && at[2] == 300 }, patience, 20*time.Millisecond)
+		require.NotContains(t, b.committed(t), int32(1), "what was only handed out is not committed with its neighbours")
+
 		// What arrives while it is paused is not fetched, but seen.
 		b.fill(t, 1, 300, 50)
 		r.await(t, "lag grows", func(s kafka.Status) bool { return s.Partitions[1].Lag == 350 })
