@@ -58,6 +58,29 @@ func TestATopicThatRefusesUsHoldsUpForAWhileAndIsPassedOverThen(t *testing.T) {
 	require.Equal(t, []string{"9"}, valuesOf(b.published(t, b.topic, 1)))
 }
 
+func TestTheProducerIsIdempotentAndWaitsForEveryReplica(t *testing.T) {
+	t.Parallel()
+	cluster := fakeBroker(t)
+	b := setup(t, cluster.ListenAddrs(), 1, nil)
+	asked := make(chan *kmsg.ProduceRequest, 1)
+	cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		select {
+		case asked <- request.(*kmsg.ProduceRequest):
+		default:
+		}
+		return nil, nil, false // go on as ever
+	})
+	s := &shelf{}
+	s.add(event(1))
+	b.relay(t, s)
+	s.awaitEmpty(t)
+	request := <-asked
+	require.EqualValues(t, -1, request.Acks, "-1: all")
+	var sent kmsg.RecordBatch
+	require.NoError(t, sent.ReadFrom(request.Topics[0].Partitions[0].Records))
+	require.GreaterOrEqual(t, sent.ProducerID, int64(0), "-1: none, and a request that is sent again is appended again")
+}
+
 func TestARelayWithoutABrokerEndsInTime(t *testing.T) {
 	t.Parallel()
 	cluster := fakeBroker(t)

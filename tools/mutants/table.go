@@ -35,7 +35,7 @@ func (p *progress) step(r *report) {
 		p.loose++
 	}
 	if !p.terminal {
-		fmt.Fprintf(p.out, "%d of %d: %s: %s\n", p.done, p.all, r.name, r.verdict)
+		fmt.Fprintf(p.out, "%d of %d: %s: %s: %s\n", p.done, p.all, r.name, r.verdict, r.detail)
 		return
 	}
 	if r.verdict != verdictCaught {
