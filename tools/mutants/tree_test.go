@@ -86,12 +86,16 @@ func TestEveryRuleHasAMutantOrSaysWhyNot(t *testing.T) {
 		found := slices.ContainsFunc(rules, func(row string) bool { return strings.HasPrefix(row, rule) })
 		require.True(t, found, "no such rule: %s", rule)
 	}
+	var untried []string
 	for _, row := range rules {
 		begins := func(rule string) bool { return strings.HasPrefix(row, rule) }
 		has, excuse := slices.ContainsFunc(broken, begins), slices.ContainsFunc(excused, begins)
-		require.True(t, has || excuse, "no mutant breaks it, and docs/rules.md does not say why: %s", row)
 		require.False(t, has && excuse, "a mutant breaks it after all: %s", row)
+		if !has && !excuse {
+			untried = append(untried, row)
+		}
 	}
+	require.Empty(t, untried, "no mutant breaks these, and docs/rules.md does not say why")
 }
 
 // rows returns the first cells of the tables with a heading.
