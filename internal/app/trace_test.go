@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -14,6 +15,29 @@ import (
 
 func TestTheProducersTraceReachesTheProvider(t *testing.T) {
 	t.Parallel()
+	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	t.Run("with a span of our own where spans are exported", func(t *testing.T) {
+		t.Parallel()
+		collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		t.Cleanup(collector.Close)
+		sent := traced(t, "00-"+trace+"-"+span+"-01", map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_METRICS_EXPORTER": "none",
+		})
+		require.Regexp(t, "^00-"+trace+"-[0-9a-f]{16}-01$", sent.Get("traceparent"))
+		require.NotContains(t, sent.Get("traceparent"), span)
+	})
+	t.Run("unchanged where they are not", func(t *testing.T) {
+		t.Parallel()
+		sent := traced(t, "00-"+trace+"-"+span+"-01", nil)
+		require.Equal(t, "00-"+trace+"-"+span+"-01", sent.Get("traceparent"))
+		require.Equal(t, "Bearer sesame", sent.Get("Authorization"))
+		require.Equal(t, "application/json", sent.Get("Content-Type"))
+	})
+}
+
+// traced charges an event that came with the trace context, and returns the headers that the provider got.
+func traced(t *testing.T, traceparent string, env map[string]string) http.Header {
+	t.Helper()
 	w := setup(t, 1, paymenttest.Faults{})
 	var mu sync.Mutex
 	seen := map[string]http.Header{}
@@ -27,20 +51,17 @@ func TestTheProducersTraceReachesTheProvider(t *testing.T) {
 
 	o := newOrder(1)
 	r := w.record(0, []byte(o.json()))
-	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-	r.Headers = []kgo.RecordHeader{{Key: "traceparent", Value: []byte("00-" + trace + "-00f067aa0ba902b7-01")}}
+	r.Headers = []kgo.RecordHeader{{Key: "traceparent", Value: []byte(traceparent)}}
 	w.produce(r)
-	w.start(map[string]string{"PAYMENT_URL": spy.URL, "PAYMENT_API_KEY": "sesame"})
+	all := map[string]string{"PAYMENT_URL": spy.URL, "PAYMENT_API_KEY": "sesame"}
+	maps.Copy(all, env)
+	w.start(all)
 	w.settled()
 
 	mu.Lock()
 	defer mu.Unlock()
 	require.Len(t, seen, 1)
-	sent := seen[o.id.String()]
-	require.Regexp(t, "^00-"+trace+"-[0-9a-f]{16}-01$", sent.Get("traceparent"))
-	require.NotContains(t, sent.Get("traceparent"), "00f067aa0ba902b7", "a span of our own")
-	require.Equal(t, "Bearer sesame", sent.Get("Authorization"))
-	require.Equal(t, "application/json", sent.Get("Content-Type"))
+	return seen[o.id.String()]
 }
 
 func TestLogsHoldNoPayloadNoCustomerAndNoSecret(t *testing.T) {

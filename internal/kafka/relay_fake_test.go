@@ -3,6 +3,7 @@
 package kafka_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -64,8 +65,12 @@ func TestTheProducerIsIdempotentAndWaitsForEveryReplica(t *testing.T) {
 	b := setup(t, cluster.ListenAddrs(), 1, nil)
 	asked := make(chan *kmsg.ProduceRequest, 1)
 	cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		produce, ok := request.(*kmsg.ProduceRequest)
+		if !ok {
+			return nil, errors.New("a produce request of another type"), true
+		}
 		select {
-		case asked <- request.(*kmsg.ProduceRequest):
+		case asked <- produce:
 		default:
 		}
 		return nil, nil, false // go on as ever
