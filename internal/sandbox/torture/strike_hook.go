@@ -89,8 +89,8 @@ func (w *world) disarm(number int, members []*member) (late []*member) {
 
 // strikeAt has a member do something to itself at a point.
 func (w *world) strikeAt(ctx context.Context, deed control.Deed, at domain.Point) error {
-	if deed == control.Stop {
-		w.tasks.Wait() // one at a time
+	if deed == control.Stop || at == domain.InRelay {
+		w.tasks.Wait() // one at a time; and the relay waits for the transactions of a stopped one
 	}
 	w.flight(ctx)
 	members := w.these(up)

@@ -205,9 +205,7 @@ func (w *world) startProvider(ctx context.Context, links *toxiproxy.ApiServer) (
 func (w *world) calm() paymenttest.Faults {
 	f := paymenttest.Faults{
 		Seed: w.family.seed, IgnoreKeys: w.family.ignoreKeys,
-		Latency: paymenttest.Latency{
-			Kind: "uniform", Min: paymenttest.Duration(5 * time.Millisecond), Max: paymenttest.Duration(80 * time.Millisecond),
-		},
+		Latency: paymenttest.Latency{Kind: "uniform", Min: paymenttest.Duration(5 * time.Millisecond), Max: paymenttest.Duration(w.family.latency)},
 		Rules: []paymenttest.Rule{{Action: "402", Rate: declined}},
 	}
 	return f
