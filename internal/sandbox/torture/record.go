@@ -38,6 +38,8 @@ type record struct {
 	hits     []Hit
 	windows  []*Window
 	disorder []string // victims that ended otherwise than they should
+	// uncommitted counts those that ended in order but for their last commit.
+	uncommitted int
 }
 
 func (r *record) hit(h Hit) {
@@ -63,6 +65,12 @@ func (r *record) complain(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.disorder = append(r.disorder, fmt.Sprintf(format, args...))
+}
+
+func (r *record) uncommit() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.uncommitted++
 }
 
 // overlaps reports whether something was disturbed between two moments.

@@ -36,6 +36,10 @@ func (r *Report) check(name string, value int, ok bool, format string, args ...a
 func (w *world) judge(f *run.Facts, missing string) Report {
 	r := Report{Family: w.family.name, Seed: w.family.seed, Run: run.Judge(f), Hits: w.record.hits}
 	r.check("done", len(f.Topic.Events), missing == "", "%s", or(missing, "events, all of them finished"))
+	r.Checks = append(r.Checks, run.Line{
+		Name: "left without a last commit", Value: strconv.Itoa(w.record.uncommitted), Verdict: run.NotChecked,
+		Note: "the brokers did not answer it in time: what it would have covered came again, as duplicates",
+	})
 	letters := map[string]int{}
 	for _, l := range f.Book.Letters {
 		if l.Reason != "order_conflict" && !strings.HasPrefix(l.Reason, "invalid_") {
