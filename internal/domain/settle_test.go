@@ -94,6 +94,7 @@ func decisions() []row {
 		{answer: "key_conflict", want: decision{intent: "parked", letter: ReasonIdempotencyConflict}},
 
 		// Nothing was decided. What stopped because of us is no attempt and parks nothing.
+		{answer: "withheld", claimed: "unclaimed", sent: "unsent", want: decision{intent: "gone"}},
 		{answer: "withheld misconfigured", sent: "unsent", want: decision{intent: "waiting", due: "now"}},
 		{answer: "withheld misconfigured", want: decision{intent: "unknown", due: "now"}},
 		{answer: "not_sent", claimed: "claimed", age: "old", sent: "unsent", want: decision{intent: "held", letter: ReasonRetriesExhausted}},

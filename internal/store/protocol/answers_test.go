@@ -158,9 +158,9 @@ func TestWorkerRecordsItsAnswerOnceTheDatabaseIsBack(t *testing.T) {
 	w.balanced()
 }
 
-// What was withheld when the transaction is lost is put back, so that its lease
+// What was withheld when the transaction is lost is taken back, so that its lease
 // holds nobody up.
-func TestLostTransactionPutsUnsentIntentsBack(t *testing.T) {
+func TestLostTransactionTakesUnsentIntentsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	one := w.instance("one")
@@ -168,13 +168,9 @@ func TestLostTransactionPutsUnsentIntentsBack(t *testing.T) {
 	one.seam.once(mainLooked, func() error { return nil })
 	one.seam.once(mainLooked, func() error { return errLost }) // the look after the intent stands
 	require.ErrorIs(t, one.bill(a.record), errLost)
-	in := w.intent(a)
-	require.Equal(t, "waiting", in.State)
-	require.False(t, in.Claimed)
-	require.Zero(t, in.Attempts)
+	require.Empty(t, w.intents(a))
 
 	one.mustBill(a.record)
-	one.settle()
 	w.final(a, "captured")
 	require.Equal(t, 1, w.provider.postsOf(a.id))
 	w.balanced()
