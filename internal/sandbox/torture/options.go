@@ -75,6 +75,8 @@ type family struct {
 	ignoreKeys bool
 	// env are settings of billing.
 	env []string
+	// load is the family's part of the rate.
+	load float64
 	// latency is the provider's, at most.
 	latency time.Duration
 	// session is KAFKA_SESSION_TIMEOUT, lease how long an intent belongs to its owner.
@@ -86,14 +88,14 @@ func (o *Options) families() []family {
 	a := family{
 		name: FamilyA, duration: o.Duration, seed: o.Seed, ignoreKeys: true,
 		session: 3 * time.Second, lease: 25 * time.Second,
-		latency: 10 * time.Millisecond, // now and then nothing is in flight: see killBetween
+		load: 0.5, latency: 10 * time.Millisecond, // now and then nothing is in flight: see killBetween
 		// One batch at a time, and time enough for every answer: without keys a POST that has to be
 		// repeated is a double charge, whoever is to blame.
 		env: []string{"KAFKA_SESSION_TIMEOUT=3s", "PAYMENT_TIMEOUT=10s", "CHARGE_BUDGET=12s", "MAX_TRANSACTIONS=1", "BATCH_MAX=32"},
 	}
 	b := family{
 		name: FamilyB, duration: o.Duration, seed: o.Seed + 1,
-		session: 2 * time.Second, lease: 5500 * time.Millisecond, latency: 80 * time.Millisecond,
+		session: 2 * time.Second, lease: 5500 * time.Millisecond, load: 1, latency: 80 * time.Millisecond,
 		env: []string{"KAFKA_SESSION_TIMEOUT=2s", "PAYMENT_TIMEOUT=1s", "CHARGE_BUDGET=1500ms", "BATCH_MAX=64"},
 	}
 	switch o.Family {

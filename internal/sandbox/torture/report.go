@@ -40,6 +40,10 @@ func (w *world) judge(f *run.Facts, missing string) Report {
 		Name: "left without a last commit", Value: strconv.Itoa(w.record.uncommitted), Verdict: run.NotChecked,
 		Note: "the brokers did not answer it in time: what it would have covered came again, as duplicates",
 	})
+	r.Checks = append(r.Checks, run.Line{
+		Name: "embedded broker stuck", Value: strconv.Itoa(w.wedged), Verdict: run.NotChecked,
+		Note: "times its group answered nobody any more, and it was started anew; Apache Kafka's never is",
+	})
 	letters := map[string]int{}
 	for _, l := range f.Book.Letters {
 		if l.Reason != "order_conflict" && !strings.HasPrefix(l.Reason, "invalid_") {

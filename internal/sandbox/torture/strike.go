@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/billing/internal/domain"
+	"example.com/billing/internal/sandbox/run"
 	"example.com/billing/internal/sandbox/torture/control"
 )
 
@@ -21,6 +22,8 @@ const (
 	// flightWait is the longest wait for a charge in flight before a fault is made all the same.
 	flightWait = 5 * time.Second
 	flightPoll = 5 * time.Millisecond
+	// maxIdle is how often in a row that wait may be in vain before something must be stuck.
+	maxIdle = 3
 	// hookWait is the longest wait for a victim to come to a point.
 	hookWait = 8 * time.Second
 	// thawTime is how long after its stop a member may still do what it was about to.
@@ -110,11 +113,31 @@ func (w *world) flight(ctx context.Context) int {
 	for {
 		n, err := w.calling(ctx)
 		if err == nil && n > 0 {
+			w.idle = 0
 			return n
 		}
 		if !pause(ctx, flightPoll) {
+			w.idle++
+			if w.idle >= maxIdle {
+				w.unwedge(context.WithoutCancel(ctx))
+			}
 			return 0
 		}
+	}
+}
+
+// unwedge starts the embedded broker anew. When a member dies at the wrong moment of a
+// rebalance, its group may answer nobody's request to join any more; Apache Kafka's does not
+// do so, and is left alone.
+func (w *world) unwedge(ctx context.Context) {
+	w.idle = 0
+	if w.options.Kafka != run.KafkaEmbedded {
+		return
+	}
+	w.wedged++
+	w.say("nothing moves: the embedded broker is started anew")
+	if err := w.brokers.restart(ctx, false); err != nil {
+		w.record.complain("embedded broker: %v", err)
 	}
 }
 

@@ -164,6 +164,15 @@ func (w *world) killBetween(ctx context.Context, at domain.Point) error {
 		return nil
 	}
 	end := w.record.open("kill")
+	others := w.these(up)
+	for _, o := range others { // what they have in flight ends, and the moment comes
+		o.intake(ctx, "pause")
+	}
+	defer func() {
+		for _, o := range others {
+			o.intake(ctx, "resume")
+		}
+	}()
 	killed := false
 	for held := time.Now(); !killed && time.Since(held) < holdTime; {
 		var err error
@@ -180,23 +189,24 @@ func (w *world) killBetween(ctx context.Context, at domain.Point) error {
 	return nil
 }
 
+// holdTime is for how long a member is held at a point, less than it holds by itself; quietPoll is how often a quiet
+// moment is looked for.
 const (
-	// holdTime is for how long a member is held at a point: less than it holds by itself.
-	holdTime = 4 * time.Second
-	// lockWait bounds the wait for the lock of the intents.
-	lockWait = "300ms"
+	holdTime  = 4 * time.Second
+	quietPoll = 2 * time.Millisecond
 )
 
 // killQuietly kills the member if no charge at all is in flight.
 func (w *world) killQuietly(ctx context.Context, m *member) (killed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	if n, err := w.calling(ctx); err != nil || n > 0 {
+		pause(ctx, quietPoll)
+		return false, nil // most likely not now; to wait for the lock would only hold everybody up
+	}
 	err = pgx.BeginFunc(ctx, w.db, func(tx pgx.Tx) error {
 		var flying int
-		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+lockWait+`'`); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `LOCK TABLE charge_intent IN EXCLUSIVE MODE`); err != nil {
+		if _, err := tx.Exec(ctx, `LOCK TABLE charge_intent IN EXCLUSIVE MODE NOWAIT`); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM charge_intent WHERE state = 'calling'`).Scan(&flying); err != nil || flying > 0 {
@@ -206,8 +216,7 @@ func (w *world) killQuietly(ctx context.Context, m *member) (killed bool, err er
 		return m.kill()
 	})
 	if !killed {
-		pause(ctx, flightPoll)
-		return false, nil // it could not be locked in time, or there are charges in flight
+		return false, nil // it could not be locked at once, or there are charges in flight
 	}
 	m.set(down)
 	return true, err

@@ -16,6 +16,8 @@ const (
 	// endTimeout bounds the wait for the end of all that was sent, once nothing is disturbed any more.
 	endTimeout = 3 * time.Minute
 	endPoll    = 200 * time.Millisecond
+	// stuckAfter is how long the end may take before the embedded broker is taken to be stuck.
+	stuckAfter = time.Minute
 	// endLooks is how often in a row everything must look done.
 	endLooks = 3
 	// readTimeout bounds the reading of what is left behind.
@@ -48,7 +50,7 @@ func one(ctx context.Context, o *Options, f family) (r Report, err error) {
 	if err := w.begin(ctx); err != nil {
 		return r, err
 	}
-	l := &load{brokers: w.brokers.direct(), seed: f.seed, rate: o.Rate}
+	l := &load{brokers: w.brokers.direct(), seed: f.seed, rate: o.Rate * f.load}
 	stop, loaded := make(chan struct{}), make(chan error, 1)
 	striking, cancel := context.WithTimeout(ctx, f.duration)
 	go func() {
@@ -102,6 +104,8 @@ func (w *world) finish(ctx context.Context) (missing string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
+	stuck := time.AfterFunc(stuckAfter, func() { w.unwedge(ctx) })
+	defer stuck.Stop()
 	for looks := 0; looks < endLooks; looks++ {
 		rests, err := w.witness.Rests(ctx)
 		if err == nil && rests != "" {

@@ -63,6 +63,8 @@ type world struct {
 
 	toKafka, toPostgres, toProvider *link
 
+	idle    int // waits for a charge in flight that were in vain, in a row
+	wedged  int // how often the embedded broker had to be started anew
 	members []*member
 	record  record
 	orders  int            // given so far, from the goroutine of the strikes
@@ -206,7 +208,7 @@ func (w *world) calm() paymenttest.Faults {
 	f := paymenttest.Faults{
 		Seed: w.family.seed, IgnoreKeys: w.family.ignoreKeys,
 		Latency: paymenttest.Latency{Kind: "uniform", Min: paymenttest.Duration(5 * time.Millisecond), Max: paymenttest.Duration(w.family.latency)},
-		Rules: []paymenttest.Rule{{Action: "402", Rate: declined}},
+		Rules:   []paymenttest.Rule{{Action: "402", Rate: declined}},
 	}
 	return f
 }
