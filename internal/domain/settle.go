@@ -218,16 +218,17 @@ func (r *ruling) park(in *Intent, reason Reason, detail string) {
 // is due at once and parks nothing.
 func (r *ruling) reschedule(s situation, a Answer) {
 	in := s.intent
+	if a.Kind == Withheld && !s.claims && !in.MaybeSent {
+		// Nothing was sent under it and nobody claims it: the event may become final elsewhere
+		// without a look at it, and then no claim would ever end it.
+		r.drop(in)
+		return
+	}
 	in.State, in.LeaseUntil = Waiting, time.Time{}
 	if in.MaybeSent {
 		in.State = UnknownOutcome
 	}
 	switch {
-	case a.Kind == Withheld && !s.claims && !in.MaybeSent:
-		// Nothing was sent under it and nobody claims it: the event may become final elsewhere
-		// without a look at it, and then no claim would ever end it.
-		r.drop(in)
-		return
 	case a.Kind == Withheld || a.Kind == Misconfigured:
 		in.DueAt = r.now
 	case s.claims && !a.Probe && r.policy.expired(in, r.now):
