@@ -42,7 +42,7 @@ func (w *world) judge(f *run.Facts, missing string) Report {
 	})
 	r.Checks = append(r.Checks, run.Line{
 		Name: "embedded broker stuck", Value: strconv.Itoa(w.wedged), Verdict: run.NotChecked,
-		Note: "times its group answered nobody any more, and it was started anew; Apache Kafka's never is",
+		Note: "times nothing moved any more, and it was started anew; Apache Kafka is left alone",
 	})
 	letters := map[string]int{}
 	for _, l := range f.Book.Letters {
