@@ -169,6 +169,46 @@ func TestALateAnswerOfAnOlderLeaseIsNotPutDownWithTheOthers(t *testing.T) {
 	w.balanced()
 }
 
+// Nor are they put down under the lease of whoever has taken over and is calling.
+func TestLateAnswersAreNotPutDownUnderSomebodyElsesLease(t *testing.T) {
+	t.Parallel()
+	const many = 10
+	w := newWorld(t)
+	w.provider.ignoresKeys = true
+	one, two := w.instance("one", softly), w.instance("two")
+	earlier, later := newGateway(), newGateway()
+	var events []event
+	var records []domain.Record
+	for i := range many {
+		e := w.event(int64(i+1), "10.50")
+		w.provider.script(e.id, earlier.holding(times), later.holding(captures))
+		events, records = append(events, e), append(records, e.record)
+	}
+	one.mustBill(records...)
+	w.clock.advance(w.policy.Lease)
+	worker := two.run()
+	for range 2 * many {
+		select {
+		case <-earlier.arrived:
+		case <-later.arrived:
+		case <-time.After(patience):
+			require.FailNow(t, "not all of them are being called for by both")
+		}
+	}
+	close(earlier.release)
+	one.Drain()
+	for _, e := range events {
+		require.Equal(t, "calling", w.intent(e).State, "its caller may send still")
+	}
+	close(later.release)
+	worker.stop()
+	two.settle()
+	for _, e := range events {
+		w.final(e, "captured")
+	}
+	w.balanced()
+}
+
 // A process that dies with a call left behind is succeeded like any other.
 func TestStragglerOfADeadProcessIsTakenOver(t *testing.T) {
 	t.Parallel()
