@@ -104,7 +104,7 @@ func TestTheSchemaGoesUpAndDownAndUpAgain(t *testing.T) {
 		require.Equal(t, steps(t), applied(t, m))
 		require.Equal(t, "charge charge_intent consumer_offset dead_letter dedup_stat letter_action "+
 			"outbox outbox_0 outbox_1 outbox_2 outbox_3 outbox_4 outbox_5 outbox_cursor outbox_refused outbox_slot "+
-			"processed_event processed_event_default", value[string](t, conn, tables))
+			"processed_event processed_event_default retention_turn", value[string](t, conn, tables))
 		done, err = m.Up(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, done, "there is nothing more to do")

@@ -82,7 +82,7 @@ func (o *Outbox) Resign() error {
 func drop(conn *sql.Conn) error {
 	err := conn.Raw(func(any) error { return driver.ErrBadConn })
 	if err != nil && !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, sql.ErrConnDone) {
-		return fmt.Errorf("end the outbox session: %w", err)
+		return fmt.Errorf("end the session: %w", err)
 	}
 	return nil
 }

@@ -78,6 +78,9 @@ func validRows() map[string]columns {
 			"epoch": "1", "moved_at": now,
 		},
 		"outbox": {"kind": "'event'"},
+		"retention_turn": {
+			"one": "true", "finished_at": now, "instance": "'i'", "report": "'{}'",
+		},
 	}
 }
 
@@ -138,7 +141,8 @@ func impossibleRows() map[string]map[string]columns {
 			"a position that was never moved": {"moved_at": "NULL"},
 			"a move to no position":           {"offset": "NULL"},
 		},
-		"outbox": {"an unknown kind": {"kind": "'rumour'"}},
+		"outbox":         {"an unknown kind": {"kind": "'rumour'"}},
+		"retention_turn": {"a second row": {"one": "false"}},
 	}
 }
 
