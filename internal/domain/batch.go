@@ -3,6 +3,7 @@ package domain
 import (
 	"bytes"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -33,13 +34,15 @@ type item struct {
 	fingerprint Fingerprint
 
 	fate    fate
-	outside bool     // older than deduplication remembers
-	claimed bool     // this transaction inserted the event's row
-	first   Sighting // the sighting that the event's other records repeat
-	order   *Charge  // the charge that claims the order
-	opened  *Intent  // the intent that this batch committed aside, ours by its token
-	answer  Answer   // to the call; Withheld until there is one
-	left    bool     // the call was left behind at the soft deadline: its answer comes later
+	outside bool          // older than deduplication remembers
+	ahead   time.Duration // of our clock, the time in its id; 0 where it has none
+	claimed bool          // this transaction inserted the event's row
+	first   Sighting      // the sighting that the event's other records repeat
+	twin    bool          // repeats a record of this very batch, which is fresh
+	order   *Charge       // the charge that claims the order
+	opened  *Intent       // the intent that this batch committed aside, ours by its token
+	answer  Answer        // to the call; Withheld until there is one
+	left    bool          // the call was left behind at the soft deadline: its answer comes later
 }
 
 func (it *item) sighting() Sighting {
@@ -136,6 +139,7 @@ func (b *batch) follow() {
 	for leader, followers := range b.followers {
 		for _, it := range followers {
 			it.fate = it.repeats(leader.first)
+			it.twin = leader.fate.fresh()
 		}
 	}
 }

@@ -24,7 +24,7 @@ var (
 // Row locks are taken in one order everywhere, so that two transactions never
 // wait for each other: processed_event by event id, intents by (order id, event
 // id), charges by event id, statistics by key, dead letters, positions. Messages
-// are only ever inserted, and nobody waits for them. A transaction that has written
+// are only ever inserted, like the log of duplicates, and nobody waits for them. A transaction that has written
 // an intent or a charge uses no other connection.
 type Book interface {
 	// Transact runs fn in one READ COMMITTED transaction on the main pool. It
@@ -61,6 +61,8 @@ type Tx interface {
 	Publish(ctx context.Context, messages []Message) error
 	// Count adds to the statistics.
 	Count(ctx context.Context, stats Stats) error
+	// Log appends to the log of duplicates, in their order.
+	Log(ctx context.Context, duplicates []Duplicate) error
 	// Park writes dead letters and returns the coordinates of those that were not
 	// there before.
 	Park(ctx context.Context, letters []Letter) (map[Coordinates]bool, error)
@@ -90,6 +92,9 @@ type Sighting struct {
 	EventID     uuid.UUID
 	Source      Coordinates
 	Fingerprint Fingerprint
+	// SeenAt is when it was claimed, by the database's clock; zero where nobody knows:
+	// it is not claimed yet, or processed_event has forgotten it.
+	SeenAt time.Time
 }
 
 // Claimed tells the events of a claim apart: Earlier holds the first sighting of

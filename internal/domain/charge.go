@@ -39,15 +39,24 @@ type Charge struct {
 	SettledAt   time.Time
 	Fingerprint Fingerprint
 	Source      Coordinates // the record that was charged
+	// IntendedAt is when its intent was made, and FirstAttemptAt when something may
+	// first have been sent; zero where there was no intent or nothing was sent, and in
+	// charges that were written before they were kept.
+	IntendedAt     time.Time
+	FirstAttemptAt time.Time
 }
 
 // settled returns the final charge of an event whose intent was in.
 func settled(e *Event, in *Intent, status ChargeStatus, answer Answer, now time.Time) Charge {
-	return Charge{
+	c := Charge{
 		EventID: e.ID, OrderID: e.OrderID, CustomerID: e.CustomerID, Amount: e.Total,
 		Status: status, ClaimsOrder: status == ChargeCaptured,
 		ProviderChargeID: answer.ProviderChargeID, DeclineCode: answer.DeclineCode,
 		Attempts: in.Attempts, OccurredAt: e.OccurredAt, SettledAt: now,
-		Fingerprint: in.Fingerprint, Source: in.Record.Coordinates,
+		Fingerprint: in.Fingerprint, Source: in.Record.Coordinates, FirstAttemptAt: in.FirstAttemptAt,
 	}
+	if in.Stored() {
+		c.IntendedAt = in.CreatedAt
+	}
+	return c
 }

@@ -3,6 +3,7 @@ package domain
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -72,18 +73,17 @@ func (r *ruling) received(it *item, in *Intent) {
 	}
 	r.count(it.record.Coordinates, func(n *Counters) {
 		n.Received++
-		switch {
-		case f == fateConflicting:
-			n.Conflicting++
-		case f == fateRedelivered:
-			n.Redelivered++
-		case f == fateRepublished:
-			n.Republished++
-		case it.event.IsV7():
-			n.Processed++
-		default:
-			n.Processed++
+		if !f.fresh() {
+			r.duplicate(it, f, n)
+			return
+		}
+		n.Processed++
+		if !it.event.IsV7() {
 			n.NonV7++
+		}
+		if it.ahead > idTolerance {
+			n.IDAhead++
+			n.IDAheadMax = max(n.IDAheadMax, it.ahead.Truncate(time.Millisecond))
 		}
 	})
 }

@@ -20,6 +20,7 @@ func TestALateCaptureIsWrittenInEveryState(t *testing.T) {
 		require.Equal(t, []Charge{{
 			EventID: e.ID, OrderID: 42, CustomerID: 7, Amount: tenEuros, Status: ChargeCaptured, ClaimsOrder: true, ProviderChargeID: "ch",
 			Attempts: 3, OccurredAt: e.OccurredAt, SettledAt: noon, Fingerprint: in.Fingerprint, Source: in.Record.Coordinates,
+			IntendedAt: noon.Add(-30 * time.Second), FirstAttemptAt: noon.Add(-30 * time.Second),
 		}}, r.writes.Charges, state)
 		require.Len(t, r.writes.Delete, 1)
 		require.Equal(t, e.ID, r.writes.Delete[0].EventID)

@@ -24,13 +24,15 @@ type ruling struct {
 	policy *Policy
 	now    time.Time
 
-	writes  Writes
-	stats   Stats
-	letters []Letter
-	resolve []uuid.UUID
-	told    []outcome   // captured and declined, to be published
-	turn    *letterTurn // what an operator does to a letter
-	news    []*Letter   // those of the letters that say something new, once written
+	writes Writes
+	stats  Stats
+	// duplicates are the records that repeat an event, in their order.
+	duplicates []Duplicate
+	letters    []Letter
+	resolve    []uuid.UUID
+	told       []outcome   // captured and declined, to be published
+	turn       *letterTurn // what an operator does to a letter
+	news       []*Letter   // those of the letters that say something new, once written
 	// stale counts answers that came after their lease had gone to somebody else.
 	stale int
 	// unexpected are the events whose money was taken although they, or their
@@ -290,6 +292,9 @@ func (r *ruling) write(ctx context.Context, tx Tx) error {
 	if err := tx.Count(ctx, r.repeated(fresh)); err != nil {
 		return err
 	}
+	if err := r.log(ctx, tx); err != nil {
+		return err
+	}
 	// Only now is it known which of them say something new.
 	return r.publishLetters(ctx, tx)
 }
@@ -319,6 +324,7 @@ func (r *ruling) repeated(fresh map[Coordinates]bool) Stats {
 		}
 		if l.Reason == ReasonConflictingPayload {
 			stats.add(statKey(r.policy.Group, l.Record.Coordinates, r.now), Counters{Conflicting: -1, Redelivered: 1})
+			r.relog(l.Record.Coordinates)
 		} else {
 			stats.add(statKey(r.policy.Group, l.Record.Coordinates, r.now), Counters{Received: -1, Invalid: -1})
 		}

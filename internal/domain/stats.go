@@ -6,6 +6,7 @@ import "time"
 // transaction that makes it so, and add up:
 //
 //	Received = Processed + Redelivered + Republished + Conflicting + Invalid
+//	Redelivered + Republished + Conflicting = the sum of Delays
 //	Processed + Recovered = Captured + Declined + DuplicateOrder + Discarded
 //	                        + unfinished and parked intents
 type Counters struct {
@@ -21,9 +22,18 @@ type Counters struct {
 	DuplicateOrder int64
 	Discarded      int64
 	NonV7          int64 // processed events whose id is not a UUID version 7
+
+	// Delays are how long after the first sighting of their event the duplicates
+	// came, by [DelayBucket]. The sums over them do not overlap.
+	Delays [delayBuckets]int64
+	// IDAhead are the processed events of version 7 whose id's time is more than a
+	// second ahead of our clock when they are taken: their producer's clock is wrong, or
+	// ours. IDAheadMax is by how much at most, in whole milliseconds.
+	IDAhead    int64
+	IDAheadMax time.Duration
 }
 
-// Plus returns the sum of both.
+// Plus returns the sum of both; of the largest lead of an id, the larger one.
 func (c Counters) Plus(d Counters) Counters {
 	c.Received += d.Received
 	c.Processed += d.Processed
@@ -37,6 +47,11 @@ func (c Counters) Plus(d Counters) Counters {
 	c.DuplicateOrder += d.DuplicateOrder
 	c.Discarded += d.Discarded
 	c.NonV7 += d.NonV7
+	for i := range d.Delays {
+		c.Delays[i] += d.Delays[i]
+	}
+	c.IDAhead += d.IDAhead
+	c.IDAheadMax = max(c.IDAheadMax, d.IDAheadMax)
 	return c
 }
 

@@ -5,17 +5,24 @@ import (
 	"time"
 )
 
-// guard marks the events that are older than deduplication remembers: if nothing
-// else is known of one, it may have been dealt with and forgotten. What an operator
-// replays does not come this way.
+// guard holds the ages of the events against our clock. It marks those that are
+// older than deduplication remembers: if nothing else is known of one, it may have
+// been dealt with and forgotten. And it notes by how much an id is ahead of us. What
+// an operator replays does not come this way.
 func (b *batch) guard(p *Policy, now time.Time) {
-	if p.DedupRetention <= 0 {
-		return
-	}
 	for _, it := range b.leaders {
-		it.outside = now.Sub(it.born()) > p.DedupRetention
+		if p.DedupRetention > 0 {
+			it.outside = now.Sub(it.born()) > p.DedupRetention
+		}
+		if it.event.IsV7() {
+			it.ahead = timeOf(&it.event).Sub(now)
+		}
 	}
 }
+
+// idTolerance is how far the time in an id may be ahead of our clock before it is
+// counted: clocks of machines that keep them well differ by less.
+const idTolerance = time.Second
 
 // born is when the event came into being at the latest: the older of its record's
 // timestamp and the time in its id, if it is of version 7. A republished event has

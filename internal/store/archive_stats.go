@@ -62,25 +62,24 @@ func sortedPartitions(m partitionMap) []*domain.PartitionStats {
 // countersOf sums the counters of each partition since an instant, by whole minutes.
 func countersOf(db *gorm.DB, group string, since time.Time) (partitionMap, error) {
 	columns := []string{"topic", "partition"}
-	for _, c := range counterColumns() {
+	for _, c := range slices.Concat(outcomeColumns(), detailColumns()) {
 		columns = append(columns, fmt.Sprintf("coalesce(sum(%[1]s), 0)::bigint AS %[1]s", c))
 	}
-	q := db.Model(&dedupStat{}).Select(strings.Join(columns, ", ")).Where("consumer_group = ?", group)
+	for _, c := range peakColumns() {
+		columns = append(columns, fmt.Sprintf("coalesce(max(%[1]s), 0) AS %[1]s", c))
+	}
+	q := db.Model(&dedupDetail{}).Select(strings.Join(columns, ", ")).Where("consumer_group = ?", group)
 	if !since.IsZero() {
 		q = q.Where("minute >= ?", since.UTC().Truncate(time.Minute))
 	}
-	var rows []dedupStat
+	var rows []dedupDetail
 	if err := q.Group("topic, partition").Find(&rows).Error; err != nil {
 		return nil, fmt.Errorf("sum dedup_stat: %w", err)
 	}
 	partitions := partitionMap{}
-	for _, r := range rows {
-		partitions.at(r.Topic, r.Partition).Counters = domain.Counters{
-			Received: r.Received, Processed: r.Processed, Recovered: r.Recovered,
-			Redelivered: r.Redelivered, Republished: r.Republished, Conflicting: r.Conflicting,
-			Invalid: r.Invalid, Captured: r.Captured, Declined: r.Declined,
-			DuplicateOrder: r.DuplicateOrder, Discarded: r.Discarded, NonV7: r.NonV7,
-		}
+	for i := range rows {
+		at := partitions.at(rows[i].Stat.Topic, rows[i].Stat.Partition)
+		at.Counters = rows[i].counters()
 	}
 	return partitions, nil
 }

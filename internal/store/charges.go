@@ -31,6 +31,8 @@ type charge struct {
 	SourceTopic      string
 	SourcePartition  int32
 	SourceOffset     int64
+	IntendedAt       *time.Time
+	FirstAttemptAt   *time.Time
 }
 
 func (charge) TableName() string { return "charge" }
@@ -46,17 +48,19 @@ func (c *charge) charge() (domain.Charge, error) {
 		Attempts: c.Attempts, ClaimsOrder: c.ClaimsOrder, OccurredAt: c.OccurredAt, SettledAt: c.SettledAt,
 		Fingerprint: domain.Fingerprint(c.Fingerprint),
 		Source:      domain.Coordinates{Topic: c.SourceTopic, Partition: c.SourcePartition, Offset: c.SourceOffset},
+		IntendedAt:  orZero(c.IntendedAt), FirstAttemptAt: orZero(c.FirstAttemptAt),
 	}, nil
 }
 
 // The order is that of the locks, like that of intents.
 const insertCharge = `
-INSERT INTO charge (` + chargeColumns + `)
+INSERT INTO charge (` + chargeColumns + `, intended_at, first_attempt_at)
 SELECT event_id, order_id, customer_id, amount::numeric, currency, status, provider_charge_id, decline_code, attempts,
-	claims_order, occurred_at, settled_at, fingerprint, source_topic, source_partition, source_offset
+	claims_order, occurred_at, settled_at, fingerprint, source_topic, source_partition, source_offset, intended_at, first_attempt_at
 FROM unnest(?::uuid[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],
-	?::boolean[], ?::timestamptz[], ?::timestamptz[], ?::bytea[], ?::text[], ?::integer[], ?::bigint[]
-) AS u (` + chargeColumns + `)
+	?::boolean[], ?::timestamptz[], ?::timestamptz[], ?::bytea[], ?::text[], ?::integer[], ?::bigint[],
+	?::timestamptz[], ?::timestamptz[]
+) AS u (` + chargeColumns + `, intended_at, first_attempt_at)
 ORDER BY event_id
 ON CONFLICT DO NOTHING`
 
@@ -95,6 +99,8 @@ func cellsOf(charges []*domain.Charge) []any {
 		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(c.Source.Topic) }),
 		columnOf(charges, func(c *domain.Charge) pgtype.Int4 { return toInt4(c.Source.Partition) }),
 		columnOf(charges, func(c *domain.Charge) pgtype.Int8 { return toInt8(c.Source.Offset) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Timestamptz { return timeOrNull(c.IntendedAt) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Timestamptz { return timeOrNull(c.FirstAttemptAt) }),
 	}
 }
 

@@ -44,6 +44,30 @@ func TestAChargeComesBackAsItWasWritten(t *testing.T) {
 	}
 }
 
+// When it was intended and first sent is for those who ask for its story: the flow
+// reads charges without it.
+func TestAChargeKnowsWhenItWasIntendedAndFirstSent(t *testing.T) {
+	t.Parallel()
+	s, _ := storetest.Open(t)
+	for name, c := range map[string]domain.Charge{
+		"both": aCharge(func(c *domain.Charge) {
+			c.IntendedAt, c.FirstAttemptAt = epoch.Add(-3*time.Second), epoch.Add(-2*time.Second)
+		}),
+		"intended, and never sent": aCharge(func(c *domain.Charge) { c.IntendedAt = epoch.Add(-time.Second) }),
+		"neither":                  aCharge(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			write(t, s, domain.Writes{Charges: []domain.Charge{c}})
+			got, known := story(t, s, c.EventID)
+			require.True(t, known)
+			require.Equal(t, &c, got.Charge)
+			c.IntendedAt, c.FirstAttemptAt = time.Time{}, time.Time{}
+			require.Equal(t, c, look(t, s, subjectOf(&c)).Charges[c.EventID])
+		})
+	}
+}
+
 // PostgreSQL keeps the fraction digits of a numeric; an amount is read back by
 // them, whatever the table of currencies says by then.
 func TestMoneyIsStoredExactly(t *testing.T) {

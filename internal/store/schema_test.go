@@ -81,6 +81,10 @@ func validRows() map[string]columns {
 		"retention_turn": {
 			"one": "true", "finished_at": now, "instance": "'i'", "report": "'{}'",
 		},
+		"duplicate_log": {
+			"seen_at": now, "consumer_group": "'g'", "event_id": id, "kind": "'conflicting'", "topic": "'t'", "partition": "0", "offset": "1",
+			"first_topic": "'t'", "first_partition": "0", "first_offset": "0",
+		},
 	}
 }
 
@@ -126,6 +130,12 @@ func impossibleRows() map[string]map[string]columns {
 			"answered, sent, and no first attempt": {"state": "'answered'", "answer": "'{}'", "maybe_sent": "true"},
 		},
 		"dead_letter": {"an unknown state": {"state": "'lost'"}},
+		"duplicate_log": {
+			"an unknown kind":            {"kind": "'twice'"},
+			"half of a first sighting":   {"first_offset": "NULL"},
+			"a topic without an offset":  {"first_partition": "NULL", "first_offset": "NULL"},
+			"an offset without a record": {"first_topic": "NULL"},
+		},
 		"letter_action": {
 			"an unknown action":          {"action": "'burn'"},
 			"an unknown outcome":         {"outcome": "'perhaps'"},

@@ -35,12 +35,27 @@ func total(t testing.TB, s *store.Store) domain.Counters {
 	return stats.Total.Counters
 }
 
-// distinct returns counters whose fields all differ, so that no two can be mixed up.
+// lead is the largest lead of an id in distinct counters.
+const lead = 1234 * time.Millisecond
+
+// distinct returns counters whose numbers all differ, so that no two can be mixed
+// up. Leads of ids don't add up: they are the same, whatever the factor.
 func distinct(times int64) (n domain.Counters) {
-	v := reflect.ValueOf(&n).Elem()
-	for i := range v.NumField() {
-		v.Field(i).SetInt(times * (1 << i))
+	next := times
+	set := func(v reflect.Value) {
+		v.SetInt(next)
+		next *= 2
 	}
+	for _, f := range reflect.ValueOf(&n).Elem().Fields() {
+		if f.Kind() != reflect.Array {
+			set(f)
+			continue
+		}
+		for i := range f.Len() {
+			set(f.Index(i))
+		}
+	}
+	n.IDAheadMax = lead
 	return n
 }
 
@@ -52,7 +67,36 @@ func TestCountAddsToEveryCounter(t *testing.T) {
 	count(t, s, domain.Stats{at(0, 0): distinct(3)})
 	require.Equal(t, distinct(4), total(t, s))
 	count(t, s, domain.Stats{at(0, 0): distinct(-4)})
-	require.Zero(t, total(t, s), "a correction takes back")
+	require.Equal(t, domain.Counters{IDAheadMax: lead}, total(t, s), "a correction takes back, but for what was largest")
+}
+
+func TestOfLeadsTheLargestIsKept(t *testing.T) {
+	t.Parallel()
+	s, _ := storetest.Open(t)
+	for _, lead := range []time.Duration{2 * time.Second, 5 * time.Second, 3 * time.Second} {
+		count(t, s, domain.Stats{at(0, 0): {IDAhead: 1, IDAheadMax: lead}})
+	}
+	count(t, s, domain.Stats{at(0, 1): {IDAhead: 1, IDAheadMax: 4 * time.Second}, at(1, 0): {IDAhead: 1, IDAheadMax: time.Hour}})
+	stats, err := s.DedupStats(t.Context(), group, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, domain.Counters{IDAhead: 4, IDAheadMax: 5 * time.Second}, stats.Partitions[0].Counters, "over its minutes")
+	require.Equal(t, domain.Counters{IDAhead: 5, IDAheadMax: time.Hour}, stats.Total.Counters, "over the partitions")
+}
+
+// What nearly every batch counts, and what only some do, are written by two statements:
+// neither may harm what the other has counted.
+func TestCountersWithAndWithoutDetailAddUp(t *testing.T) {
+	t.Parallel()
+	s, _ := storetest.Open(t)
+	for range 2 {
+		count(t, s, domain.Stats{at(0, 0): {Received: 1, Processed: 1}})
+		n := domain.Counters{Received: 1, Republished: 1, IDAhead: 1, IDAheadMax: time.Minute}
+		n.Delays[domain.DelayHour] = 1
+		count(t, s, domain.Stats{at(0, 0): n, at(1, 0): {Received: 8, Processed: 8}})
+	}
+	want := domain.Counters{Received: 20, Processed: 18, Republished: 2, IDAhead: 2, IDAheadMax: time.Minute}
+	want.Delays[domain.DelayHour] = 2
+	require.Equal(t, want, total(t, s))
 }
 
 func TestNothingIsWrittenForNothingCounted(t *testing.T) {

@@ -160,7 +160,7 @@ func (s *Store) CheckVersion(ctx context.Context) error {
 // column, or the right to read it.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	db := s.archive.WithContext(ctx).Session(&gorm.Session{QueryFields: true}) // every column by its name
-	for _, rows := range []any{&[]processedEvent{}, &[]chargeIntent{}, &[]charge{}, &[]deadLetter{}, &[]letterAction{}, &[]dedupStat{}, &[]consumerOffset{}} {
+	for _, rows := range []any{&[]processedEvent{}, &[]chargeIntent{}, &[]charge{}, &[]deadLetter{}, &[]letterAction{}, &[]dedupDetail{}, &[]consumerOffset{}, &[]loggedDuplicate{}} {
 		if err := db.Limit(0).Find(rows).Error; err != nil {
 			return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
 		}

@@ -109,7 +109,8 @@ func (w *world) letter(r domain.Record, reason domain.Reason) letterRow {
 	return letters[0]
 }
 
-// counters returns the sum of all statistics.
+// counters returns the sum of all statistics that tell what became of records and
+// events; delays and leads returns the others.
 func (w *world) counters() (n domain.Counters) {
 	w.t.Helper()
 	w.scan(`SELECT coalesce(sum(received), 0), coalesce(sum(processed), 0), coalesce(sum(recovered), 0),
@@ -121,13 +122,56 @@ func (w *world) counters() (n domain.Counters) {
 	return n
 }
 
-// balanced requires what holds after every commit: both identities of the
+// delays returns how many duplicates there are in each bucket that has some, and
+// requires that together they are all.
+func (w *world) delays() map[domain.DelayBucket]int64 {
+	w.t.Helper()
+	found, sum := map[domain.DelayBucket]int64{}, int64(0)
+	for _, b := range domain.DelayBuckets() {
+		var n int64
+		w.scan("SELECT coalesce(sum(delay_"+b.String()+"), 0) FROM dedup_stat", nil, &n)
+		if sum += n; n != 0 {
+			found[b] = n
+		}
+	}
+	require.Equal(w.t, w.counters().Duplicates(), sum, "%v", found)
+	return found
+}
+
+// leads returns how many processed ids were ahead of the clock, and by how much.
+func (w *world) leads() (n int64, most time.Duration) {
+	w.t.Helper()
+	var ms int64
+	w.scan("SELECT coalesce(sum(id_ahead), 0), coalesce(max(id_ahead_max_ms), 0) FROM dedup_stat", nil, &n, &ms)
+	return n, time.Duration(ms) * time.Millisecond
+}
+
+// logged requires that the log of duplicates holds exactly what was counted: no
+// transaction of the test had more of them than are logged.
+func (w *world) logged() {
+	w.t.Helper()
+	n := w.counters()
+	want := map[string]int64{"redelivered": n.Redelivered, "republished": n.Republished, "conflicting": n.Conflicting}
+	type row struct {
+		Kind  string
+		Count int64
+	}
+	found := map[string]int64{"redelivered": 0, "republished": 0, "conflicting": 0}
+	for _, r := range collect[row](w, "SELECT kind, count(*) FROM duplicate_log GROUP BY kind") {
+		found[r.Kind] = r.Count
+	}
+	require.Equal(w.t, want, found)
+}
+
+// balanced requires what holds after every commit: the identities of the
 // statistics, books that agree with each other, and a provider that saw no more
 // than the books admit.
 func (w *world) balanced() {
 	w.t.Helper()
 	n := w.counters()
 	require.Equal(w.t, n.Received, n.Processed+n.Duplicates()+n.Invalid, "received: %+v", n)
+	w.delays()
+	w.logged()
 	var open, parked, finals int64
 	w.scan(`SELECT count(*) FILTER (WHERE state NOT IN ('parked', 'held')), count(*) FILTER (WHERE state IN ('parked', 'held'))
 		FROM charge_intent WHERE claimed`, nil, &open, &parked)
