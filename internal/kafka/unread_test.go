@@ -14,8 +14,15 @@ import (
 	"example.com/billing/internal/kafka"
 )
 
-// noon is the timestamp of the first record of these tests; the others follow a minute apart.
-var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+// noon is the timestamp of the first record of these tests, long ago: brokers take none from
+// the future. The others follow a minute apart.
+var noon = time.Date(2024, 11, 29, 12, 0, 0, 0, time.UTC)
+
+// setupForever is setup of a topic that forgets nothing.
+func setupForever(t *testing.T, partitions int32) *testBundle {
+	t.Helper()
+	return setup(t, brokersUnderTest(t), partitions, map[string]string{"retention.ms": "-1"})
+}
 
 func minute(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 
@@ -53,7 +60,7 @@ func unread(t *testing.T, cfg kafka.Config, at time.Time, followed ...kafka.Foll
 
 func TestUnreadIsWhatLiesBeforeTheInstantAndBehindTheGroup(t *testing.T) {
 	t.Parallel()
-	b := setup(t, brokersUnderTest(t), 3, nil)
+	b := setupForever(t, 3)
 	b.minutely(t, 0, 10)
 	b.minutely(t, 2, 6)
 	one := func(partition int32, records int64) domain.Unread {
@@ -75,8 +82,8 @@ func TestUnreadIsWhatLiesBeforeTheInstantAndBehindTheGroup(t *testing.T) {
 // look at the next record.
 func TestARecordFromTheFutureHidesNothingThatIsUnread(t *testing.T) {
 	t.Parallel()
-	b := setup(t, brokersUnderTest(t), 1, nil)
-	b.produce(t, &kgo.Record{Value: []byte("x"), Timestamp: minute(1 << 20)})
+	b := setupForever(t, 1)
+	b.produce(t, &kgo.Record{Value: []byte("x"), Timestamp: minute(100_000)})
 	b.minutely(t, 0, 5)
 	b.place(t, b.group, map[int32]int64{0: 1})
 	require.Equal(t, []domain.Unread{{Group: b.group, Topic: b.topic, Records: 1}}, unread(t, b.config(), minute(60)))
@@ -84,7 +91,7 @@ func TestARecordFromTheFutureHidesNothingThatIsUnread(t *testing.T) {
 
 func TestRecordsThatTheTopicHasForgottenAreNotUnread(t *testing.T) {
 	t.Parallel()
-	b := setup(t, brokersUnderTest(t), 1, nil)
+	b := setupForever(t, 1)
 	b.minutely(t, 0, 10)
 	b.place(t, b.group, map[int32]int64{0: 2})
 	upTo := func(offset int64) {
@@ -102,7 +109,7 @@ func TestRecordsThatTheTopicHasForgottenAreNotUnread(t *testing.T) {
 
 func TestOtherGroupsCountOnceTheyHaveAPosition(t *testing.T) {
 	t.Parallel()
-	b := setup(t, brokersUnderTest(t), 2, nil)
+	b := setupForever(t, 2)
 	b.minutely(t, 0, 5)
 	b.minutely(t, 1, 3)
 	b.place(t, b.group, map[int32]int64{0: 5, 1: 3})
@@ -123,7 +130,7 @@ func TestOtherGroupsCountOnceTheyHaveAPosition(t *testing.T) {
 
 func TestPositionsThatAreKeptOutsideOfKafkaCount(t *testing.T) {
 	t.Parallel()
-	b := setup(t, brokersUnderTest(t), 1, nil)
+	b := setupForever(t, 1)
 	b.minutely(t, 0, 10)
 	b.place(t, b.group, map[int32]int64{0: 6})
 	inBook := b.config()
@@ -153,7 +160,7 @@ func TestPositionsThatAreKeptOutsideOfKafkaCount(t *testing.T) {
 
 func TestControlRecordsAndAbortedOnesAreNotUnread(t *testing.T) {
 	t.Parallel()
-	b := setup(t, brokersUnderTest(t), 1, nil)
+	b := setupForever(t, 1)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...), kgo.TransactionalID(b.group),
 		kgo.DefaultProduceTopic(b.topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
@@ -180,7 +187,7 @@ func TestControlRecordsAndAbortedOnesAreNotUnread(t *testing.T) {
 
 func TestWhatIsUnreadIsNotKnownWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	b := setup(t, brokersUnderTest(t), 1, nil)
+	b := setupForever(t, 1)
 	ask := func(cfg kafka.Config, followed func(context.Context) ([]kafka.Followed, error)) error {
 		u, err := kafka.NewUnreadReader(cfg, followed)
 		require.NoError(t, err)
