@@ -3,6 +3,7 @@ package admin_test
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,27 @@ func (a *archive) begin(ctx context.Context) error {
 		return err
 	}
 	return a.fault
+}
+
+func (a *archive) DedupSeries(ctx context.Context, group string, since time.Time, step domain.SeriesStep) (domain.DedupSeries, error) {
+	series := domain.DedupSeries{Step: step, Since: since.UTC().Truncate(step.Width())}
+	if err := a.begin(ctx); err != nil {
+		return series, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	points := map[time.Time]domain.Counters{}
+	for _, stats := range a.stats {
+		for key, counters := range stats {
+			if at := key.Minute.UTC().Truncate(step.Width()); key.Group == group && !at.Before(series.Since) {
+				points[at] = points[at].Plus(counters)
+			}
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(points), time.Time.Compare) {
+		series.Points = append(series.Points, domain.SeriesPoint{At: at, Counters: points[at]})
+	}
+	return series, nil
 }
 
 func (a *archive) DedupStats(ctx context.Context, group string, since time.Time) (domain.DedupStats, error) {

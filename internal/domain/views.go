@@ -10,8 +10,13 @@ import (
 // Archive is the reading side of the store, for people and their tools. It never
 // waits for the flow and never changes a thing.
 type Archive interface {
-	// DedupStats sums the counters since an instant; the zero time means all.
+	// DedupStats sums the counters since an instant, by whole minutes within the last
+	// week and by whole hours before, as far back as they are kept; the zero time means
+	// all that was ever counted.
 	DedupStats(ctx context.Context, group string, since time.Time) (DedupStats, error)
+	// DedupSeries returns the counters over time since an instant, all partitions
+	// together; see [SeriesStart] for how far it reaches back.
+	DedupSeries(ctx context.Context, group string, since time.Time, step SeriesStep) (DedupSeries, error)
 	// Event tells what is known of an event; false when it was never seen.
 	Event(ctx context.Context, group string, id uuid.UUID) (EventStory, bool, error)
 	// Charges lists final charges, newest first.

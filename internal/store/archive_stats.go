@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -57,31 +56,6 @@ func sortedPartitions(m partitionMap) []*domain.PartitionStats {
 	return slices.SortedFunc(maps.Values(m), func(a, b *domain.PartitionStats) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
-}
-
-// countersOf sums the counters of each partition since an instant, by whole minutes.
-func countersOf(db *gorm.DB, group string, since time.Time) (partitionMap, error) {
-	columns := []string{"topic", "partition"}
-	for _, c := range slices.Concat(outcomeColumns(), detailColumns()) {
-		columns = append(columns, fmt.Sprintf("coalesce(sum(%[1]s), 0)::bigint AS %[1]s", c))
-	}
-	for _, c := range peakColumns() {
-		columns = append(columns, fmt.Sprintf("coalesce(max(%[1]s), 0) AS %[1]s", c))
-	}
-	q := db.Model(&dedupDetail{}).Select(strings.Join(columns, ", ")).Where("consumer_group = ?", group)
-	if !since.IsZero() {
-		q = q.Where("minute >= ?", since.UTC().Truncate(time.Minute))
-	}
-	var rows []dedupDetail
-	if err := q.Group("topic, partition").Find(&rows).Error; err != nil {
-		return nil, fmt.Errorf("sum dedup_stat: %w", err)
-	}
-	partitions := partitionMap{}
-	for i := range rows {
-		at := partitions.at(rows[i].Stat.Topic, rows[i].Stat.Partition)
-		at.Counters = rows[i].counters()
-	}
-	return partitions, nil
 }
 
 // addOpen counts the claimed intents of each partition: what time will finish,

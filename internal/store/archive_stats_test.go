@@ -19,10 +19,12 @@ func TestStatsSumTheMinutesOfTheirWindow(t *testing.T) {
 	t.Parallel()
 	s, _ := storetest.Open(t)
 	minutes := map[int]int64{0: 1, 59: 2, 60: 4, 61: 8}
-	for minute, n := range minutes {
-		count(t, s, domain.Stats{at(0, minute): {Received: n}})
+	minute := time.Now().UTC().Add(-5 * time.Hour).Truncate(time.Minute)
+	for m, n := range minutes {
+		key := at(0, 0)
+		key.Minute = minute.Add(time.Duration(m) * time.Minute)
+		count(t, s, domain.Stats{key: {Received: n}})
 	}
-	minute := epoch.Truncate(time.Minute)
 	for name, tc := range map[string]struct {
 		since time.Time
 		want  int64

@@ -19,3 +19,8 @@ func Chunks[T any](rows []T, size func(T) int) iter.Seq[[]T] { return chunks(row
 func (s *Store) Pools() map[string]*sql.DB {
 	return map[string]*sql.DB{"main": s.pools[0], "side": s.pools[1], "archive": s.pools[2]}
 }
+
+// Chores returns the chores on the side pool.
+func (s *Store) Chores() []*Chore {
+	return choresOn(func() (session, error) { return s.pools[1], nil })
+}

@@ -104,7 +104,7 @@ func TestTheSchemaGoesUpAndDownAndUpAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, done, steps(t))
 		require.Equal(t, steps(t), applied(t, m))
-		require.Equal(t, "charge charge_intent consumer_offset dead_letter dedup_stat duplicate_log letter_action "+
+		require.Equal(t, "charge charge_intent consumer_offset dead_letter dedup_stat dedup_stat_rollup duplicate_log letter_action "+
 			"outbox outbox_0 outbox_1 outbox_2 outbox_3 outbox_4 outbox_5 outbox_cursor outbox_refused outbox_slot "+
 			"processed_event processed_event_default retention_turn", value[string](t, conn, tables))
 		done, err = m.Up(t.Context())
@@ -186,6 +186,7 @@ func TestTheSchemaHoldsTheUniqueKeysOfTheProtocol(t *testing.T) {
 		"ON public.charge_intent USING btree (order_id) WHERE (state = ANY (ARRAY['calling'::text, 'unknown'::text, 'answered'::text, 'parked'::text]))",
 		`ON public.dead_letter USING btree (topic, partition, "offset")`,
 		"ON public.dedup_stat USING btree (consumer_group, topic, partition, minute)",
+		"ON public.dedup_stat_rollup USING btree (span, consumer_group, at, topic, partition)",
 		"ON public.consumer_offset USING btree (consumer_group, topic, partition)",
 	} {
 		var n int

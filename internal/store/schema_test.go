@@ -81,6 +81,11 @@ func validRows() map[string]columns {
 		"retention_turn": {
 			"one": "true", "finished_at": now, "instance": "'i'", "report": "'{}'",
 		},
+		"dedup_stat_rollup": {
+			"span": "'hour'", "consumer_group": "'g'", "at": now, "topic": "'t'", "partition": "0", "received": "0", "processed": "0",
+			"recovered": "0", "redelivered": "0", "republished": "0", "conflicting": "0", "invalid": "0", "captured": "0", "declined": "0",
+			"duplicate_order": "0", "discarded": "0", "non_v7": "0",
+		},
 		"duplicate_log": {
 			"seen_at": now, "consumer_group": "'g'", "event_id": id, "kind": "'conflicting'", "topic": "'t'", "partition": "0", "offset": "1",
 			"first_topic": "'t'", "first_partition": "0", "first_offset": "0",
@@ -151,8 +156,9 @@ func impossibleRows() map[string]map[string]columns {
 			"a position that was never moved": {"moved_at": "NULL"},
 			"a move to no position":           {"offset": "NULL"},
 		},
-		"outbox":         {"an unknown kind": {"kind": "'rumour'"}},
-		"retention_turn": {"a second row": {"one": "false"}},
+		"outbox":            {"an unknown kind": {"kind": "'rumour'"}},
+		"retention_turn":    {"a second row": {"one": "false"}},
+		"dedup_stat_rollup": {"an unknown span": {"span": "'week'"}},
 	}
 }
 

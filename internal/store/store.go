@@ -165,7 +165,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
 		}
 	}
-	for _, columns := range []string{outboxColumns, turnColumns} {
+	for _, columns := range []string{outboxColumns, turnColumns, rollUpColumns()} {
 		if err := db.Exec(columns).Error; err != nil {
 			return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
 		}
