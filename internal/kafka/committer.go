@@ -45,6 +45,7 @@ type committer struct {
 	failed   func(context.Context) // counts a failed commit
 	patience time.Duration         // with one commit
 	open     atomic.Int64          // commits that have not returned
+	calls    sync.WaitGroup        // likewise
 
 	wake    chan struct{}   // holds one token while there is something to commit
 	flushes chan chan error // requests to commit now
@@ -223,10 +224,11 @@ func (c *committer) send(ctx context.Context) error {
 	}
 	domain.Reach(ctx, c.faults, domain.BeforeOffsetCommit)
 	answered := make(chan error, 1)
-	go func() { // ends with the client's call
-		defer c.open.Add(-1)
-		answered <- c.took(c.client.Commit())
-	}()
+	c.calls.Go(func() { // ends with the client's call
+		err := c.took(c.client.Commit())
+		c.open.Add(-1) // before its answer: whoever has that may look at once whether one is open
+		answered <- err
+	})
 	timer := time.NewTimer(c.patience)
 	defer timer.Stop()
 	select {
@@ -250,6 +252,10 @@ func (c *committer) again(err error) error {
 // unanswered reports whether a commit has not returned: the client must not be closed
 // under it.
 func (c *committer) unanswered() bool { return c.open.Load() > 0 }
+
+// rest waits for the commits that have not returned, no longer than for one. To be called when
+// run has ended, which does not wait for the commit that it is in. It reports whether all have.
+func (c *committer) rest() bool { return !c.unanswered() || within(c.patience, c.calls.Wait) }
 
 // took remembers what the broker took of a commit.
 func (c *committer) took(taken []confluent.TopicPartition, err error) error {

@@ -227,7 +227,7 @@ func TestACommitThatDoesNotReturnHoldsUpNoOther(t *testing.T) {
 	book := &stuckBook{offsetBook: newOffsetBook(), let: make(chan struct{})}
 	var failed atomic.Int64
 	c := newCommitter(book, "t", time.Millisecond, slog.New(slog.DiscardHandler), func(context.Context) { failed.Add(1) })
-	c.patience = 5 * time.Millisecond
+	c.patience = 200 * time.Millisecond // enough for the others, on a busy machine too
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { c.run(ctx) })
@@ -241,6 +241,53 @@ func TestACommitThatDoesNotReturnHoldsUpNoOther(t *testing.T) {
 	running.Wait()
 	close(book.let)
 	require.Eventually(t, func() bool { return !c.unanswered() }, soon, time.Millisecond)
+}
+
+// Else a consumer that has committed and leaves would find its client in use, and leave it open: a
+// member of the group that takes no records, for as long as the process lives.
+func TestACommitIsNotOpenAnyMoreOnceItsAnswerIsThere(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int64
+	var all sync.WaitGroup
+	for range 32 { // far more than processors, so that it is let go in between anywhere
+		c := newCommitter(newOffsetBook(), "t", time.Millisecond, slog.New(slog.DiscardHandler), func(context.Context) {})
+		l := &lane{partition: 2}
+		c.own(l)
+		all.Go(func() {
+			for offset := range int64(2000) {
+				c.note(l, mark{offset: offset, epoch: noEpoch})
+				if c.commit(t.Context()) != nil || c.unanswered() {
+					seen.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Zero(t, seen.Load())
+}
+
+func TestACommitThatIsUnderWayAtTheEndIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	book := newOffsetBook()
+	book.hold, book.entered = make(chan struct{}), make(chan struct{}, 1)
+	c := newCommitter(book, "t", time.Millisecond, slog.New(slog.DiscardHandler), func(context.Context) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.run(ctx) })
+	l := &lane{partition: 2}
+	c.own(l)
+	c.note(l, mark{offset: 7, epoch: noEpoch})
+	<-book.entered
+	cancel()
+	running.Wait()
+	require.True(t, c.unanswered())
+	c.patience = time.Millisecond
+	require.False(t, c.rest(), "no longer than for one commit")
+	c.patience = soon
+	time.AfterFunc(20*time.Millisecond, func() { close(book.hold) })
+	require.True(t, c.rest())
+	require.False(t, c.unanswered())
+	require.EqualValues(t, 7, book.committedAt(2))
 }
 
 func TestCommitsThatDoNotReturnAreBounded(t *testing.T) {

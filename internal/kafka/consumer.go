@@ -165,7 +165,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	case c.fatalError() != nil: // no leaving after that
 	case !returned:
 		failure = errors.Join(failure, errors.New("kafka: a question to the brokers did not return; the client is left open"))
-	case c.committer.unanswered(): // closing under a call would crash; whether it mattered, finish has said
+	case !c.committer.rest(): // closing under a call would crash; whether it mattered, finish has said
 		c.logger.Warn("a commit has not returned; the client is left open, and the group will notice by the session timeout that we left")
 	default:
 		failure = errors.Join(failure, c.leave())
