@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ type Options struct {
 // Broker is a running broker, a cluster of one.
 type Broker struct {
 	cluster *kfake.Cluster
+	keeper  *keeper
 	addrs   []string // kept: a closed cluster does not answer any more, not even for its address
 }
 
@@ -89,7 +91,14 @@ func startOn(options Options, port int) (*Broker, error) {
 		return nil, fmt.Errorf("start embedded broker on port %d: %w", port, err)
 	}
 
-	b := &Broker{cluster: cluster, addrs: cluster.ListenAddrs()}
+	keeper, err := keep(cluster, port, options.session())
+	if err != nil {
+		cluster.Close()
+
+		return nil, fmt.Errorf("start embedded broker: %w", err)
+	}
+
+	b := &Broker{cluster: cluster, keeper: keeper, addrs: cluster.ListenAddrs()}
 	if err := b.addTopics(options.Topics); err != nil {
 		b.Close()
 
@@ -125,12 +134,13 @@ func (b *Broker) addTopics(topics map[string]int32) error {
 	return nil
 }
 
-func settings(o Options, port int) []kfake.Opt {
-	session := o.MinSessionTimeout
-	if session == 0 {
-		session = DefaultMinSessionTimeout
-	}
+// session is the shortest session that a member may ask for.
+func (o Options) session() time.Duration {
+	return cmp.Or(o.MinSessionTimeout, DefaultMinSessionTimeout)
+}
 
+func settings(o Options, port int) []kfake.Opt {
+	session := o.session()
 	params := map[string]string{
 		"message.max.bytes": strconv.Itoa(MaxMessageBytes),
 		"log.retention.ms":  "-1",
@@ -164,4 +174,7 @@ func (b *Broker) Addrs() []string { return b.addrs }
 func (b *Broker) Cluster() *kfake.Cluster { return b.cluster }
 
 // Close ends the broker and its connections. What a DataDir holds stays.
-func (b *Broker) Close() { b.cluster.Close() }
+func (b *Broker) Close() {
+	b.keeper.close()
+	b.cluster.Close()
+}

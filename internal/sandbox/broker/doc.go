@@ -4,6 +4,9 @@
 // and to look inside. It speaks the protocol in full (groups old and new, transactions, admin requests) but replicates nothing; what must
 // hold on a real broker is tested on one as well (package apache).
 //
+// A member that waits for an answer to JoinGroup or SyncGroup does not lose its session meanwhile, as with Kafka; by itself kfake drops
+// it without ever answering. See keeper.go.
+//
 // Nothing expires: a run is audited against every record of it. In memory a record of 400 bytes costs about 700 bytes of heap, so
 // a million take 0.7 GB; give long runs a DataDir, which keeps them on disk and over a restart.
 package broker

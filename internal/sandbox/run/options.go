@@ -159,8 +159,7 @@ func (o *Options) childEnviron(own ...string) []string {
 	case o.Kills > 0:
 		environ = append(environ, o.KillEnv()...)
 	case o.Joins > 0:
-		// Members hear of a join by a heartbeat, of which there are three in a session. It is not shorter since the embedded broker,
-		// other than Kafka, drops a member that waits longer than a session for one that finishes what it has in flight.
+		// Members hear of a join by a heartbeat, of which there are three in a session.
 		environ = append(environ, "KAFKA_SESSION_TIMEOUT="+leastSession)
 	}
 	return append(environ, o.Env...)
