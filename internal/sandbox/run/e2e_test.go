@@ -146,6 +146,19 @@ func TestARunWithAKillAndTwoInstancesIsClean(t *testing.T) {
 	requireTidy(t, s)
 }
 
+// With so few orders the later kills have nothing left to fall into.
+func TestARunThatIsDoneBeforeItsKillsEndsAndSaysHowManyWereMade(t *testing.T) {
+	t.Parallel()
+	s := &screen{}
+	o := options(t, func(o *run.Options) { o.Kills, o.Source.Records = 20, 10 })
+	r, err := run.Run(t.Context(), o, run.NewConsole(s, false))
+	require.NoError(t, err, s)
+	require.Equal(t, []string{"kills: of 20 asked for: all was done before the others; give it more records"}, failed(r), s)
+	require.Less(t, len(r.Kills), 20)
+	require.Equal(t, int64(8), r.Captured)
+	removeKept(t, s)
+}
+
 func TestAnEndlessRunEndsWhenToldTo(t *testing.T) {
 	t.Parallel()
 	s := &screen{}

@@ -23,7 +23,8 @@ type killer struct {
 	say     func(string, ...any)
 }
 
-// run kills as often as asked and returns what it did. It ends with ctx or, in an endless run, when stop is closed.
+// run kills as often as asked and returns what it did. It ends with ctx, or when stop is closed: there is nothing left
+// to disturb.
 func (k *killer) run(ctx context.Context, stop <-chan struct{}) ([]Kill, error) {
 	done := make([]Kill, 0, k.kills)
 	last := int64(0)

@@ -42,7 +42,7 @@ type roller struct {
 	say     func(string, ...any)
 }
 
-// run does as many turns as asked and returns what happened. It ends with ctx or, in an endless run, when stop is closed.
+// run does as many turns as asked and returns what happened. It ends with ctx, or when stop is closed: there is nothing left to disturb.
 func (r *roller) run(ctx context.Context, stop <-chan struct{}) ([]Roll, error) {
 	defer r.feed.allow(r.records)
 	done := make([]Roll, 0, r.rolls)

@@ -165,17 +165,21 @@ func (r *runner) happen(ctx context.Context) error {
 	watching.Go(func() error { p.first(watched); return nil })
 	defer func() { seen(); _ = watching.Wait() }()
 
+	end := r.end()
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		r.sent, err = r.producer.Produce(working, r.stop)
+		if err == nil {
+			r.awaitSpent(working, end)
+		}
 		return err
 	})
 	group.Go(func() (err error) {
-		r.kills, err = r.killer(unique).run(working, r.stop)
+		r.kills, err = r.killer(unique).run(working, end)
 		return err
 	})
 	group.Go(func() (err error) {
-		r.rolls, err = r.roller(feed, records, unique).run(working, r.stop)
+		r.rolls, err = r.roller(feed, records, unique).run(working, end)
 		return err
 	})
 	if err := group.Wait(); err != nil {
