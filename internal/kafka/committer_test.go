@@ -306,6 +306,7 @@ func TestCommitsThatDoNotReturnAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return len(book.entered) == maxCommits }, soon, time.Millisecond)
 	close(book.hold)
 	require.Eventually(t, func() bool { return !c.unanswered() }, soon, time.Millisecond)
+	c.patience = soon
 	require.NoError(t, c.commit(t.Context()))
 	require.EqualValues(t, 7, book.committedAt(2))
 }
