@@ -81,7 +81,7 @@ func someStats(random *rand.Rand, now time.Time) domain.Stats {
 func TestRollingUpChangesNoSum(t *testing.T) {
 	t.Parallel()
 	s, _ := storetest.Open(t)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now().UTC()
 	windows := []time.Duration{
 		time.Minute, time.Hour, 2*time.Hour + time.Minute, 5 * time.Hour, 25 * time.Hour, 7*24*time.Hour - 5*time.Minute,
@@ -227,7 +227,7 @@ func TestTheSumsHaveEveryColumnOfTheMinutes(t *testing.T) {
 func TestSeriesShowWhatWasCountedInEachStep(t *testing.T) {
 	t.Parallel()
 	s, _ := storetest.Open(t)
-	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same each time
+	random := rand.New(rand.NewPCG(3, 4))
 	now := time.Now().UTC()
 	var counted history
 	for range 30 {
