@@ -4,8 +4,54 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"example.com/billing/internal/domain"
 )
+
+// Place is what makes one of all instances the one that forgets. After an error of
+// it the place may be lost.
+type Place interface {
+	// Lead reports whether this instance is the one, and makes it so where nobody else is.
+	Lead(ctx context.Context) (bool, error)
+	// Begin takes the lock of a turn: false while another one is under way. Whoever holds
+	// it already goes on holding it.
+	Begin(ctx context.Context) (bool, error)
+	// End frees the lock of a turn.
+	End(ctx context.Context) error
+	// Resign gives the place up.
+	Resign() error
+	// Save keeps the report of a turn for every instance to show.
+	Save(ctx context.Context, report domain.RetentionReport) error
+}
+
+// Table is processed_event. Its methods wait for locks no longer than they are told, and
+// return [domain.ErrBusy] then.
+type Table interface {
+	// Leaves returns the tables that it is made of.
+	Leaves(ctx context.Context) ([]domain.Leaf, error)
+	// Lying counts the rows of the default partition that belong to a span, up to limit.
+	Lying(ctx context.Context, span domain.Span, limit int) (int, error)
+	// Attach makes a range of the span and moves what the default partition holds of it,
+	// in one transaction: at no moment does a claim miss a row. [domain.ErrCrowded] when
+	// that is more than limit, or the default partition is too large to be looked through.
+	Attach(ctx context.Context, span domain.Span, limit int, wait time.Duration) (moved int, err error)
+	// Unfinished counts the intents of a span that time will finish, up to limit, and
+	// names the first.
+	Unfinished(ctx context.Context, span domain.Span, limit int) (n int, first uuid.UUID, err error)
+	// Empty removes every row of a range, unless an intent of it is unfinished:
+	// [domain.ErrMoved] then.
+	Empty(ctx context.Context, leaf domain.Leaf, wait time.Duration) error
+	// Drop removes a range, unless it holds a row: [domain.ErrNotEmpty] then.
+	Drop(ctx context.Context, leaf domain.Leaf, wait time.Duration) error
+	// Overdue counts the rows of a leaf that were written before an instant, up to limit,
+	// apart from those of unfinished intents.
+	Overdue(ctx context.Context, leaf domain.Leaf, before time.Time, limit int) (domain.Overdue, error)
+	// Delete removes at most limit rows that were written at or after from and before an
+	// instant, the oldest first, and returns where to go on; rows of
+	// unfinished intents stay.
+	Delete(ctx context.Context, leaf domain.Leaf, from, before time.Time, limit int) (n int, next time.Time, err error)
+}
 
 // Reader tells what has been consumed.
 type Reader interface {

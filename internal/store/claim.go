@@ -93,7 +93,7 @@ func (t tx) earlier(ctx context.Context, group string, sightings []domain.Sighti
 		}
 	}
 	var rows []processedEvent
-	err := t.db.WithContext(ctx).Where("consumer_group = ? AND event_id = ANY(?)", group, uuids(ids)).Find(&rows).Error
+	err := anew(ctx, t.db).Where("consumer_group = ? AND event_id = ANY(?)", group, uuids(ids)).Find(&rows).Error
 	if err != nil {
 		return fmt.Errorf("read processed_event: %w", err)
 	}
@@ -108,7 +108,7 @@ func (t tx) earlier(ctx context.Context, group string, sightings []domain.Sighti
 
 // Unclaim implements [domain.Claims].
 func (t tx) Unclaim(ctx context.Context, group string, ids []uuid.UUID) error {
-	err := t.db.WithContext(ctx).
+	err := anew(ctx, t.db).
 		Where("consumer_group = ? AND event_id = ANY(?)", group, uuids(ids)).
 		Delete(&processedEvent{}).Error
 	if err != nil {

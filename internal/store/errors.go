@@ -14,6 +14,7 @@ import (
 const (
 	uniqueViolation = "23505"
 	lockNotAvail    = "55P03"
+	deadlock        = "40P01"
 	classData       = "22"
 )
 

@@ -24,3 +24,6 @@ func (s *Store) Pools() map[string]*sql.DB {
 func (s *Store) Chores() []*Chore {
 	return choresOn(func() (session, error) { return s.pools[1], nil })
 }
+
+// SetScanMax sets up to which size in bytes the default partition is looked through.
+func (r *Ranges) SetScanMax(bytes int64) { r.scanMax = bytes }

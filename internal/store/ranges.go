@@ -39,6 +39,9 @@ type Ranges struct {
 	pool    *sql.DB
 	conn    *sql.Conn // the session; nil while there is none
 	leading bool
+	begun   bool   // a turn
+	scanMax int64  // bytes
+	schema  string // of processed_event and its leaves, once they have been listed
 }
 
 // NewRanges returns one that is not connected: Lead connects.
@@ -54,7 +57,7 @@ func NewRanges(c Config) (*Ranges, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ranges{pool: pool}, nil
+	return &Ranges{pool: pool, scanMax: scanMax}, nil
 }
 
 // Close gives everything up.
@@ -66,7 +69,7 @@ func (r *Ranges) Resign() error {
 		return nil
 	}
 	conn := r.conn
-	r.conn, r.leading = nil, false
+	r.conn, r.leading, r.begun = nil, false, false
 	return drop(conn)
 }
 
@@ -88,56 +91,52 @@ func (r *Ranges) failed(what string, err error) error {
 // Lead reports whether this instance is the one that forgets, and makes it so where
 // nobody else is. Asked often enough it also keeps the session from being ended as idle.
 func (r *Ranges) Lead(ctx context.Context) (bool, error) {
-	if r.leading {
-		if _, err := r.conn.ExecContext(ctx, "SELECT"); err != nil {
-			return false, errors.Join(fmt.Errorf("lead retention: %w", err), r.Resign())
-		}
-		return true, nil
+	if err := r.hold(ctx, &r.leading, lockLead); err != nil {
+		return false, fmt.Errorf("lead retention: %w", err)
 	}
-	if err := r.connect(ctx); err != nil {
-		return false, err
-	}
-	if err := r.conn.QueryRowContext(ctx, lockLead).Scan(&r.leading); err != nil {
-		return false, errors.Join(fmt.Errorf("lock retention: %w", err), r.Resign())
-	}
-	if !r.leading {
-		return false, r.Resign()
-	}
-	return true, nil
+	return r.leading, nil
 }
 
 // Begin takes the lock of a turn, which two of them never hold at a time: false while
-// another one is under way. It needs no lead, and connects where there is no session.
-func (r *Ranges) Begin(ctx context.Context) (begun bool, err error) {
-	if err := r.connect(ctx); err != nil {
-		return false, err
+// another one is under way. Whoever holds it already goes on holding it. It needs no lead,
+// and connects where there is no session.
+func (r *Ranges) Begin(ctx context.Context) (bool, error) {
+	if err := r.hold(ctx, &r.begun, lockTurn); err != nil {
+		return false, fmt.Errorf("begin a turn of retention: %w", err)
 	}
-	if err := r.conn.QueryRowContext(ctx, lockTurn).Scan(&begun); err != nil {
-		return false, errors.Join(fmt.Errorf("begin a turn of retention: %w", err), r.Resign())
-	}
-	return begun, nil
+	return r.begun, nil
 }
 
-// End frees the lock of a turn. Where the session is gone it is free already.
-func (r *Ranges) End(ctx context.Context) error {
+// hold takes a lock, or finds out that the session which holds it is alive.
+func (r *Ranges) hold(ctx context.Context, held *bool, lock string) error {
 	if r.conn == nil {
-		return nil
+		conn, err := r.pool.Conn(ctx)
+		if err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
+		r.conn = conn
 	}
-	if _, err := r.conn.ExecContext(ctx, freeTurn); err != nil {
-		return errors.Join(fmt.Errorf("end a turn of retention: %w", err), r.Resign())
+	var err error
+	if *held {
+		_, err = r.conn.ExecContext(ctx, "SELECT")
+	} else {
+		err = r.conn.QueryRowContext(ctx, lock).Scan(held)
+	}
+	if err != nil {
+		return errors.Join(err, r.Resign())
 	}
 	return nil
 }
 
-func (r *Ranges) connect(ctx context.Context) error {
-	if r.conn != nil {
+// End frees the lock of a turn. Where the session is gone it is free already.
+func (r *Ranges) End(ctx context.Context) error {
+	if !r.begun {
 		return nil
 	}
-	conn, err := r.pool.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("connect for retention: %w", err)
+	r.begun = false
+	if _, err := r.conn.ExecContext(ctx, freeTurn); err != nil {
+		return errors.Join(fmt.Errorf("end a turn of retention: %w", err), r.Resign())
 	}
-	r.conn = conn
 	return nil
 }
 

@@ -66,6 +66,8 @@ func New(c Config) (*Store, error) {
 		{&s.archive, "billing-archive", ArchiveConns, map[string]string{
 			"default_transaction_read_only": "on",
 			"statement_timeout":             millis(c.SideTimeout),
+			// A plan that is kept for any values would lock every range of processed_event.
+			"plan_cache_mode": "force_custom_plan",
 		}},
 	} {
 		pool, err := open(c.URL, p.name, p.conns, p.settings)

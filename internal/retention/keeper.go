@@ -1,0 +1,191 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"example.com/billing/internal/domain"
+)
+
+// Parts are what a [Keeper] works with.
+type Parts struct {
+	Place  Place
+	Table  Table
+	Reader Reader
+	Chores []Chore
+	Meters Meters // nil: nothing is measured
+	Clock  domain.Clock
+	Logger *slog.Logger
+}
+
+// Keeper does retention: of all instances one, a turn at a time. Create it by New and
+// run it once, or ask it for single turns by Once; not both.
+type Keeper struct {
+	cfg     Config
+	parts   Parts
+	metrics *metrics
+
+	// What follows is that of Run's goroutine.
+	due      time.Time     // when the next turn is
+	dropAt   time.Time     // before then no drop is tried
+	dropRest time.Duration // the latest pause between tries
+	told     time.Time     // when trouble was last logged
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status is what a keeper shows of itself.
+type Status struct {
+	Leading bool
+	Report  domain.RetentionReport // of its own latest turn
+}
+
+// New returns a keeper that has asked nobody yet.
+func New(c Config, p Parts) (*Keeper, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	k := &Keeper{cfg: c, parts: p}
+	var err error
+	k.metrics, err = newMetrics(p.Meters, k.Status)
+	return k, err
+}
+
+// Status returns what the keeper shows of itself now.
+func (k *Keeper) Status() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.status
+}
+
+func (k *Keeper) note(change func(*Status)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change(&k.status)
+}
+
+// Close stops the measuring.
+func (k *Keeper) Close() error { return k.metrics.close() }
+
+// Run leads where nobody else does, and makes a turn whenever one is due, until ctx is
+// done; then it gives its place up. No trouble ends it.
+func (k *Keeper) Run(ctx context.Context) {
+	for rest := time.Duration(0); pauseFor(ctx, rest); rest = around(k.cfg.Poll) {
+		if err := k.step(ctx); err != nil {
+			k.failed(ctx, err)
+		}
+	}
+	if err := k.parts.Place.Resign(); err != nil {
+		k.parts.Logger.WarnContext(ctx, "retention: end", "error", err)
+	}
+	k.note(func(s *Status) { s.Leading = false })
+}
+
+// step asks for the lead, and makes a turn when it is due.
+func (k *Keeper) step(ctx context.Context) error {
+	led, err := k.lead(ctx)
+	if err != nil || !led {
+		k.due = time.Time{} // whoever leads begins with a turn
+		return err
+	}
+	now := k.parts.Clock.Now()
+	if now.Before(k.due) {
+		return nil
+	}
+	begun, err := k.begin(ctx)
+	if err != nil || !begun {
+		return err // somebody makes one by hand; ours comes after it
+	}
+	k.due = now.Add(around(k.cfg.Every))
+	report, err := k.turn(ctx, now, false)
+	k.note(func(s *Status) { s.Report = report })
+	return errors.Join(err, k.end(ctx))
+}
+
+func (k *Keeper) lead(ctx context.Context) (led bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	led, err = k.parts.Place.Lead(ctx)
+	if led != k.Status().Leading {
+		k.parts.Logger.InfoContext(ctx, "retention", "leading", led)
+	}
+	k.note(func(s *Status) { s.Leading = led })
+	return led, err
+}
+
+func (k *Keeper) begin(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return k.parts.Place.Begin(ctx)
+}
+
+func (k *Keeper) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return k.parts.Place.End(ctx)
+}
+
+// ErrUnderWay is returned when another turn did not end in time.
+var ErrUnderWay = errors.New("another turn of retention is under way")
+
+// Once makes one turn now, also beside a service that does so by itself. It waits no
+// longer than that for a turn that is under way. A dry run finds out and changes nothing.
+func (k *Keeper) Once(ctx context.Context, dry bool, wait time.Duration) (domain.RetentionReport, error) {
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	for {
+		begun, err := k.begin(ctx)
+		if err != nil {
+			return domain.RetentionReport{}, err
+		}
+		if begun {
+			break
+		}
+		select {
+		case <-deadline.C:
+			return domain.RetentionReport{}, fmt.Errorf("%w, and did not end within %s", ErrUnderWay, wait)
+		case <-ctx.Done():
+			return domain.RetentionReport{}, ctx.Err()
+		case <-time.After(k.cfg.Pause):
+		}
+	}
+	report, err := k.turn(ctx, k.parts.Clock.Now(), dry)
+	return report, errors.Join(err, k.end(ctx), k.parts.Place.Resign())
+}
+
+// complainEvery bounds how often lasting trouble is logged.
+const complainEvery = time.Minute
+
+func (k *Keeper) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return // we are asked to stop
+	}
+	k.metrics.failed(ctx)
+	if now := k.parts.Clock.Now(); now.Sub(k.told) >= complainEvery {
+		k.told = now
+		k.parts.Logger.WarnContext(ctx, "retention: it is tried again", "error", err)
+	}
+}
+
+// around is a time like d, so that instances do not march in step.
+func around(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5+1) //nolint:gosec // nothing secret
+}
+
+// pauseFor waits for d and reports whether ctx is still live.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

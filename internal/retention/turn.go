@@ -1,0 +1,231 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"example.com/billing/internal/domain"
+)
+
+// turn is one turn under way.
+type turn struct {
+	*Keeper
+	now    time.Time
+	cutoff time.Time // what is older is to be forgotten
+	dry    bool
+	report domain.RetentionReport
+	notes  map[string]note         // by table: what was found of a range that is due
+	lost   []domain.RetentionRange // ranges that are no tables: missing or dropped
+	hold   hold
+	errs   []error
+}
+
+// note is a finding about a range.
+type note struct {
+	state domain.RangeState
+	why   string
+}
+
+// turn makes one turn. The report says what was done, whatever failed; the error, too,
+// says what did.
+func (k *Keeper) turn(ctx context.Context, now time.Time, dry bool) (domain.RetentionReport, error) {
+	t := &turn{
+		Keeper: k, now: now, cutoff: now.Add(-k.cfg.Retention), dry: dry, notes: map[string]note{},
+		report: domain.RetentionReport{
+			StartedAt: now.UTC(), Instance: k.cfg.Instance, DryRun: dry, Mode: k.cfg.Mode, Width: string(k.cfg.Width), Retention: k.cfg.Retention,
+		},
+	}
+	t.hold = hold{reader: k.parts.Reader, cutoff: t.cutoff}
+	t.ranges(ctx)
+	t.chores(ctx)
+	saving := !dry && t.holds(ctx)
+	t.report.FinishedAt = k.parts.Clock.Now().UTC()
+	err := errors.Join(t.errs...)
+	if err != nil {
+		t.report.Error = err.Error()
+	}
+	if dry {
+		return t.report, err
+	}
+	k.metrics.told(ctx, &t.report)
+	if saving {
+		err = errors.Join(err, k.save(ctx, &t.report))
+	}
+	return t.report, err
+}
+
+func (k *Keeper) save(ctx context.Context, r *domain.RetentionReport) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if did := r.Attached + r.Emptied + r.Dropped + int(r.Deleted+r.Moved); did > 0 {
+		k.parts.Logger.InfoContext(ctx, "retention", "attached", r.Attached, "moved", r.Moved,
+			"emptied", r.Emptied, "removed", r.Removed, "dropped", r.Dropped, "deleted", r.Deleted)
+	}
+	return k.parts.Place.Save(ctx, *r)
+}
+
+// ranges does what is due on processed_event, and describes how it is then.
+func (t *turn) ranges(ctx context.Context) {
+	leaves, err := t.parts.Table.Leaves(ctx)
+	if err != nil {
+		t.errs = append(t.errs, err)
+		return
+	}
+	p := makePlan(leaves, t.now, &t.cfg)
+	t.within(ctx, func(spent spent) { t.attach(ctx, spent, p.attach) })
+	t.within(ctx, func(spent spent) { t.drop(ctx, spent, t.empty(ctx, spent, p.due)) })
+	t.within(ctx, func(spent spent) { t.delete(ctx, spent, p.rest) })
+	if leaves, err = t.parts.Table.Leaves(ctx); err != nil {
+		t.errs = append(t.errs, err)
+		return
+	}
+	t.describe(leaves)
+}
+
+// spent is closed when the time of a part of a turn is over. It is looked at between
+// statements: one that is broken off would cost the session.
+type spent <-chan struct{}
+
+func (s spent) already() bool {
+	select {
+	case <-s:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *turn) within(ctx context.Context, do func(spent)) {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Budget)
+	defer cancel()
+	do(ctx.Done())
+}
+
+// attach makes the ranges that are missing. What stands in the way of one may stand in
+// the way of all of them: a lock that is not to be had ends it for this turn.
+func (t *turn) attach(ctx context.Context, spent spent, spans []domain.Span) {
+	busy := false
+	for _, span := range spans {
+		if busy || spent.already() {
+			t.missing(span, whyBusy)
+			continue
+		}
+		moved, err := t.attachOne(ctx, span)
+		switch {
+		case err == nil && t.dry:
+			t.missing(span, "would be attached")
+			t.report.Attached++
+			t.report.Moved += int64(moved)
+		case err == nil:
+			t.report.Attached++
+			t.report.Moved += int64(moved)
+		case errors.Is(err, domain.ErrBusy):
+			busy = true
+			t.missing(span, whyBusy)
+		case errors.Is(err, domain.ErrCrowded):
+			t.missing(span, err.Error())
+		default:
+			t.missing(span, err.Error())
+			t.errs = append(t.errs, err)
+		}
+	}
+}
+
+// whyBusy is why something is put off.
+const whyBusy = "batches that are open hold a lock on it; it is tried again in the next turn"
+
+func (t *turn) missing(span domain.Span, why string) {
+	t.lost = append(t.lost, domain.RetentionRange{Span: span, State: domain.RangeMissing, Why: why})
+}
+
+func (t *turn) attachOne(ctx context.Context, span domain.Span) (moved int, err error) {
+	if t.dry {
+		moved, err = t.parts.Table.Lying(ctx, span, t.cfg.MoveMax+1)
+		if err == nil && moved > t.cfg.MoveMax {
+			err = domain.ErrCrowded
+		}
+		return moved, err
+	}
+	err = t.patiently(ctx, func(wait time.Duration) error {
+		moved, err = t.parts.Table.Attach(ctx, span, t.cfg.MoveMax, wait)
+		return err
+	})
+	return moved, err
+}
+
+// patiently tries for a lock a few times, a little longer each time.
+func (t *turn) patiently(ctx context.Context, do func(wait time.Duration) error) (err error) {
+	for try := range tries {
+		err = do(time.Duration(try+1) * t.cfg.Patience)
+		if !errors.Is(err, domain.ErrBusy) || !pauseFor(ctx, t.cfg.Pause) {
+			break
+		}
+	}
+	return err
+}
+
+// empty removes the rows of ranges that are due, where nothing may still ask for them,
+// and returns the ranges that hold none.
+func (t *turn) empty(ctx context.Context, spent spent, leaves []domain.Leaf) (empty []domain.Leaf) {
+	if t.cfg.Mode == domain.RetainByDelete {
+		return leaves // their rows go one by one; whether any are left is seen by drop
+	}
+	for i := range leaves {
+		leaf := &leaves[i]
+		if spent.already() {
+			break
+		}
+		if leaf.Empty || t.emptyOne(ctx, leaf) {
+			empty = append(empty, *leaf)
+		}
+	}
+	return empty
+}
+
+func (t *turn) emptyOne(ctx context.Context, leaf *domain.Leaf) bool {
+	why, err := t.reach(ctx, leaf.Span)
+	switch {
+	case err != nil:
+		t.errs = append(t.errs, err)
+		t.notes[leaf.Table] = note{domain.RangeDue, err.Error()}
+		return false
+	case why != "":
+		t.blocked(leaf, why)
+		return false
+	}
+	if !t.dry {
+		err = t.patiently(ctx, func(wait time.Duration) error { return t.parts.Table.Empty(ctx, *leaf, wait) })
+	}
+	switch {
+	case err == nil && t.dry:
+		t.notes[leaf.Table] = note{domain.RangeDue, "would be emptied"}
+	case err == nil:
+		t.notes[leaf.Table] = note{domain.RangeEmptied, ""}
+	case errors.Is(err, domain.ErrBusy):
+		t.notes[leaf.Table] = note{domain.RangeDue, whyBusy}
+		return false
+	case errors.Is(err, domain.ErrMoved):
+		t.blocked(leaf, "an intent in it has become unfinished this instant")
+		return false
+	default:
+		t.errs = append(t.errs, err)
+		t.notes[leaf.Table] = note{domain.RangeDue, err.Error()}
+		return false
+	}
+	t.report.Emptied++
+	t.report.Removed += leaf.Rows
+	return true
+}
+
+func (t *turn) blocked(leaf *domain.Leaf, why string) {
+	t.notes[leaf.Table] = note{domain.RangeBlocked, why}
+	t.since(leaf.Span.To.Add(t.cfg.Retention))
+}
+
+// since remembers since when the oldest of what is blocked has been due.
+func (t *turn) since(at time.Time) {
+	if b := &t.report.BlockedSince; b.IsZero() || at.Before(*b) {
+		*b = at.UTC()
+	}
+}
