@@ -44,7 +44,10 @@ func NewMigrator(url string, log *slog.Logger) (*Migrator, error) {
 		return nil, errors.Join(fmt.Errorf("migration lock: %w", err), pool.Close())
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, pool, migrations.FS,
-		goose.WithSessionLocker(locker), goose.WithSlog(log), goose.WithDisableGlobalRegistry(true))
+		goose.WithSessionLocker(locker), goose.WithSlog(log), goose.WithDisableGlobalRegistry(true),
+		// Branches that are merged late bring numbers below the newest: each step stands by itself, and what
+		// is missing is made up for, as it is on a new database. The alternative is a service that does not start.
+		goose.WithAllowOutofOrder(true))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read migrations: %w", err), pool.Close())
 	}

@@ -2,17 +2,9 @@ package torture
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
-
-	"example.com/billing/internal/sandbox/process"
 )
-
-// resetTimeout bounds `billing offsets reset`.
-const resetTimeout = time.Minute
 
 // proceed continues a stopped victim.
 func (m *member) proceed() error {
@@ -110,46 +102,4 @@ func (w *world) replaceOne(ctx context.Context) error {
 		return err
 	}
 	return m.awaitReady(ctx)
-}
-
-// resetOffsets has everybody leave, the group go on somewhere before, and everybody
-// come back.
-func (w *world) resetOffsets(ctx context.Context) error {
-	w.tasks.Wait()
-	running := w.these(up)
-	n := w.flight(ctx)
-	for _, m := range running {
-		m.leave(ctx)
-	}
-	to := "earliest"
-	if w.dice.IntN(4) > 0 {
-		to = time.Now().Add(-between(w.dice, 2*time.Second, time.Minute)).UTC().Format(time.RFC3339)
-	}
-	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
-	defer cancel()
-	// The group notices by and by that its members have left.
-	for {
-		said, err := process.Run(ctx, process.Spec{
-			Path: w.options.Billing, Args: []string{"offsets", "reset", "--to", to, "--yes"},
-			Dir: w.dir, Env: append(passed(w.options.Environ), w.env...),
-		})
-		if err == nil {
-			break
-		}
-		if !strings.Contains(said, "live members") || !pause(ctx, w.family.session/4) {
-			return fmt.Errorf("reset of offsets to %s: %w", to, err)
-		}
-	}
-	w.made(Hit{Kind: "offsets reset", InFlight: n})
-	for _, m := range running {
-		if err := m.start(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
-	}
-	for _, m := range slices.Clone(running) {
-		if err := m.awaitReady(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
