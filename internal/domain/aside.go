@@ -16,10 +16,7 @@ import (
 func (w *Worker) setAside(ctx context.Context, id uuid.UUID, cause error) error {
 	if errors.Is(cause, ErrData) {
 		err := w.change(ctx, id, func(r *ruling, in *Intent) {
-			if in.State == Calling || in.State == Answered && in.Answer.Kind == Captured {
-				in.doubt(r.now)
-			}
-			r.park(in, ReasonNeedsReconciliation, "the database refuses a value of it, so that it cannot be finished")
+			r.parkKnown(in, "the database refuses a value of it, so that it cannot be finished: "+in.known())
 		})
 		if !errors.Is(err, ErrData) {
 			return err
@@ -76,7 +73,7 @@ func (b *Biller) parkRefused(ctx context.Context, e *Event, lease *Intent, a Ans
 		if a.Kind == Captured {
 			s.intent.doubt(r.now)
 		}
-		r.park(s.intent, ReasonNeedsReconciliation, "answered ("+a.Kind.String()+"), and the database refuses a value of the answer")
+		r.park(s.intent, ReasonNeedsReconciliation, bounded("the database refuses a value of the answer: "+a.known()))
 		return r.write(ctx, tx)
 	})
 	if err != nil {

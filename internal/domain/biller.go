@@ -156,30 +156,6 @@ func (b *Biller) record(ctx context.Context, tx Tx, batch *batch) error {
 	return nil
 }
 
-// parkUnstorable parks a record whose values the database refuses: with its bytes,
-// or where it refuses those too, by its coordinates alone.
-func (b *Biller) parkUnstorable(ctx context.Context, record *Record) error {
-	err := b.parkAs(ctx, record, "the database refuses a value of the event")
-	if errors.Is(err, ErrData) {
-		bare := &Record{Coordinates: record.Coordinates}
-		err = b.parkAs(ctx, bare, "the database refuses a value of the event and the record itself: its bytes are in the topic only")
-	}
-	return err
-}
-
-func (b *Biller) parkAs(ctx context.Context, record *Record, detail string) error {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.policy.transactionBound())
-	defer cancel()
-	r := newRuling(&b.policy, b.clock.Now())
-	r.invalid(record, &InvalidError{Reason: ReasonUnstorable, Detail: detail})
-	err := b.book.Transact(work, func(tx Tx) error { return r.write(work, tx) })
-	if err != nil {
-		return fmt.Errorf("park %s: %w", record.Coordinates, err)
-	}
-	b.report(ctx, r)
-	return nil
-}
-
 // report says what people must know of a ruling.
 func (b *Biller) report(ctx context.Context, r *ruling) {
 	for _, id := range r.unexpected {

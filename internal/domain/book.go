@@ -53,6 +53,9 @@ type Tx interface {
 	// does not matter: to every other one the event is a duplicate, so that what a
 	// group left behind when it went would be finished by nobody.
 	Due(ctx context.Context, now time.Time) (*Intent, error)
+	// Stray locks an intent that nobody claims, whose lease has ended and whose event is
+	// final, passing over those that others have locked; nil when there is none.
+	Stray(ctx context.Context, now time.Time) (*Intent, error)
 	// Write locks the intents to be changed, writes them and the charges. ErrMoved:
 	// a new row was there already, or an old one is not as it was read.
 	// ErrOrderTaken: an intent may not claim its order.

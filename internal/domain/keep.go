@@ -44,7 +44,7 @@ func (b *Biller) keep(ctx context.Context, opened []*item) {
 	}
 	for {
 		b.settleRound(ctx, left)
-		left = slices.DeleteFunc(left, func(l *late) bool { return l.err == nil })
+		left = slices.DeleteFunc(left, func(l *late) bool { return l.err == nil || b.giveUpOn(ctx, l) })
 		if len(left) == 0 {
 			return
 		}
@@ -54,6 +54,21 @@ func (b *Biller) keep(ctx context.Context, opened []*item) {
 			return
 		}
 	}
+}
+
+// giveUpOn parks an intent whose answer the database refuses, for it would be refused as often
+// as it is tried. It reports whether there is no more to be tried.
+func (b *Biller) giveUpOn(ctx context.Context, l *late) bool {
+	if !errors.Is(l.err, ErrData) {
+		return false
+	}
+	err := b.parkRefused(ctx, l.event, l.lease, l.answer)
+	if errors.Is(err, ErrData) {
+		b.log.ErrorContext(ctx, "answer not kept: the database refuses it, and to park its intent",
+			"event_id", l.event.ID, "answer", l.answer.Kind.String(), "error", err)
+		return true
+	}
+	return err == nil
 }
 
 // settle records the answer to a call made under a lease, in a short transaction

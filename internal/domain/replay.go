@@ -110,6 +110,12 @@ func (o *Operator) recover(ctx context.Context, tx Tx, h *handling, it *item) er
 	fresh := newIntent(&it.event, it.record, h.r.policy.Group, h.r.now)
 	fresh.Claimed = true
 	if h.Kind == ActionDiscard {
+		// Its row keeps out whoever would begin with the event right now, for another group: what was
+		// opened before it is found, and what is opened after it finds the event final.
+		if err := tx.Write(ctx, Writes{Insert: []Intent{fresh}}); err != nil {
+			return err
+		}
+		fresh.read()
 		h.r.finish(situation{event: &it.event, intent: &fresh, claims: true}, ChargeDiscarded, Answer{})
 		h.now.State, h.done.Result = LetterDiscarded, ResultDiscarded
 		h.done.Forward = "its event is never charged"

@@ -67,8 +67,11 @@ func (w *Worker) Run(ctx context.Context) {
 			}
 		})
 	}
-	for rest := time.Duration(0); sleep(ctx, rest); {
+	for turn, rest := 0, time.Duration(0); sleep(ctx, rest); turn++ {
 		rest = w.takeAll(ctx, slots, more, &jobs)
+		if turn%strayTurns == 0 {
+			w.endStrays(ctx)
+		}
 	}
 	takers.Wait()
 	jobs.Wait()

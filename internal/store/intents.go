@@ -106,6 +106,26 @@ func (t tx) Due(ctx context.Context, now time.Time) (*domain.Intent, error) {
 	return rows[0].intent()
 }
 
+// Those who call are looked through one by one: they are as many as there are charges in
+// flight, and an index would cost each of them more than the look now and then.
+const selectStray = `
+SELECT i.* FROM charge_intent AS i
+WHERE NOT i.claimed AND i.state = 'calling' AND i.lease_until <= ?
+	AND EXISTS (SELECT FROM charge AS c WHERE c.event_id = i.event_id)
+LIMIT 1 FOR UPDATE OF i SKIP LOCKED`
+
+// Stray implements [domain.Tx].
+func (t tx) Stray(ctx context.Context, now time.Time) (*domain.Intent, error) {
+	var rows []chargeIntent
+	if err := t.db.WithContext(ctx).Raw(selectStray, now).Find(&rows).Error; err != nil {
+		return nil, fmt.Errorf("find stray charge_intent: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return rows[0].intent()
+}
+
 func intentsByEvent(rows []chargeIntent) (map[uuid.UUID]*domain.Intent, error) {
 	intents := make(map[uuid.UUID]*domain.Intent, len(rows))
 	for i := range rows {

@@ -18,6 +18,7 @@
 //	surprise     a capture never overwrites what is final
 //	operator     a replay changes letter and intent together, and charges nothing twice
 //	discard      an event that is given up stays given up, as the provider saw it
+//	stray        an intent that no claim will ever come for is ended
 //	recover      a record that can be read by now passes the claim like any other
 //	random       all of it at once
 //

@@ -184,6 +184,12 @@ func (t *seamTx) Due(ctx context.Context, now time.Time) (*domain.Intent, error)
 	return in, err
 }
 
+func (t *seamTx) Stray(ctx context.Context, now time.Time) (*domain.Intent, error) {
+	in, err := t.Tx.Stray(ctx, now)
+	t.empty = in == nil
+	return in, err
+}
+
 func (t *seamTx) Look(ctx context.Context, subjects []domain.Subject) (domain.Facts, error) {
 	return t.looked(t.Tx.Look(ctx, subjects))
 }
