@@ -33,7 +33,7 @@ type session interface {
 // when several instances are at it at once, though one is enough.
 type Chore struct {
 	name string
-	on   func() (session, error) // asked at each run
+	on   func(ctx context.Context, what string, fn func(context.Context, session) error) error
 	run  func(context.Context, session, time.Time) (int64, error)
 }
 
@@ -43,20 +43,27 @@ func (c *Chore) Name() string { return c.name }
 // Run forgets what is too old at an instant, for some ten seconds at most, and returns
 // how many rows went.
 func (c *Chore) Run(ctx context.Context, now time.Time) (removed int64, err error) {
-	db, err := c.on()
-	if err != nil {
-		return 0, err
-	}
-	return c.run(ctx, db, now)
+	err = c.on(ctx, c.name, func(ctx context.Context, db session) error {
+		removed, err = c.run(ctx, db, now)
+		return err
+	})
+	return removed, err
 }
 
 // choresOn are all there are.
-func choresOn(on func() (session, error)) []*Chore {
+func choresOn(on func(context.Context, string, func(context.Context, session) error) error) []*Chore {
 	return []*Chore{
 		{name: "statistics", on: on, run: rollUp},
 		{name: "dead_letters", on: on, run: forgetLetters},
 		{name: "duplicate_log", on: on, run: trimDuplicateLog},
 	}
+}
+
+// Chores are those of whoever does retention: they work on its session, and on no other.
+func (r *Ranges) Chores() []*Chore {
+	return choresOn(func(ctx context.Context, what string, fn func(context.Context, session) error) error {
+		return r.On(ctx, what, func(ctx context.Context, conn *sql.Conn) error { return fn(ctx, conn) })
+	})
 }
 
 // The letter of an event that is still unfinished stays, whatever its own state is.

@@ -87,3 +87,29 @@ func TestTheLogOfDuplicatesIsBounded(t *testing.T) {
 	require.Equal(t, 12_000, value[int](t, conn, `SELECT count(*) FROM (SELECT FROM duplicate_log ORDER BY id DESC LIMIT 12000) AS d`))
 	require.Equal(t, int64(3*12_000+1), value[int64](t, conn, `SELECT min(id) FROM duplicate_log`), "the oldest go")
 }
+
+func TestChoresWorkOnTheSessionThatDoesRetentionAndOnNoOther(t *testing.T) {
+	t.Parallel()
+	s, databaseURL := storetest.Open(t)
+	ranges, err := store.NewRanges(storetest.Config(databaseURL))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ranges.Close()) })
+	key := at(0, 0)
+	key.Minute = time.Now().UTC().AddDate(0, 0, -9).Truncate(time.Minute)
+	count(t, s, domain.Stats{key: distinct(1)})
+	for _, c := range ranges.Chores() {
+		_, err := c.Run(t.Context(), time.Now())
+		require.ErrorIs(t, err, store.ErrNotKeeping, c.Name())
+	}
+	leads, err := ranges.Lead(t.Context())
+	require.NoError(t, err)
+	require.True(t, leads)
+	var removed int64
+	for _, c := range ranges.Chores() {
+		n, err := c.Run(t.Context(), time.Now())
+		require.NoError(t, err, c.Name())
+		removed += n
+	}
+	require.EqualValues(t, 2, removed, "the minute, and its sum by the minute, which is too old to be kept")
+	require.Equal(t, distinct(1), total(t, s))
+}

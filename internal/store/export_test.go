@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"iter"
 )
@@ -22,7 +23,7 @@ func (s *Store) Pools() map[string]*sql.DB {
 
 // Chores returns the chores on the side pool.
 func (s *Store) Chores() []*Chore {
-	return choresOn(func() (session, error) { return s.pools[1], nil })
+	return choresOn(func(ctx context.Context, _ string, fn func(context.Context, session) error) error { return fn(ctx, s.pools[1]) })
 }
 
 // SetScanMax sets up to which size in bytes the default partition is looked through.
