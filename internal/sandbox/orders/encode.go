@@ -82,10 +82,27 @@ func traceparent(r *rand.Rand) []byte {
 // twin is the i-th event once more, as a producer that encodes anew might write it: the fields in another order, white space, an
 // id in upper case or in the header, an offset for Z, an amount without its last zeros or as text, a field that nobody knows.
 func (p *Plan) twin(i, number int) Record {
+	return p.again(p.event(i), Republished, number, random(p.options.Seed, streamTwin, number))
+}
+
+// conflict is a record with the id of the i-th event that asks for another amount: nobody is to be charged for it.
+func (p *Plan) conflict(i int, r *rand.Rand) Record {
+	const most = 1000 // minor units
+
 	e := p.event(i)
-	r := random(p.options.Seed, streamTwin, number)
+	if e.amount.Minor > 1 {
+		e.amount.Minor -= 1 + r.Int64N(min(most, e.amount.Minor-1))
+	} else {
+		e.amount.Minor++
+	}
+
+	return p.again(e, Conflicting, i, r)
+}
+
+// again encodes an event anew.
+func (p *Plan) again(e event, kind Kind, number int, r *rand.Rand) Record {
 	rec := p.record(e, r)
-	rec.Kind = Republished
+	rec.Kind = kind
 
 	id := e.eventID.String()
 	if r.IntN(4) == 0 {

@@ -101,6 +101,8 @@ func TestDuplicatesAreOfTheirKind(t *testing.T) {
 			require.False(t, known)
 
 			originals[event.ID] = r
+		case orders.Conflicting:
+			require.Fail(t, "none were asked for")
 		case orders.Repeated:
 			require.True(t, r.Equal(last), "a repeated record follows its original")
 		case orders.Republished:
@@ -127,6 +129,44 @@ func TestDuplicatesAreOfTheirKind(t *testing.T) {
 
 	require.Greater(t, gaps, 980, "of 1000: republished ones come later")
 	require.Equal(t, map[string]bool{"header": true, "text amount": true, "offset": true, "upper case": true}, variety)
+}
+
+func TestConflictsGiveAnEventThatIsOutAnotherAmountAndNothingElse(t *testing.T) {
+	t.Parallel()
+
+	options := orders.Options{Seed: 5, Duplicates: 0.2, Conflicts: 0.1, Traced: true, Start: time.Unix(1_800_000_000, 0)}
+	plan := generate(t, 2000, options)
+	e := plan.Expected()
+	require.Equal(t, [4]int{1400, 200, 200, 200}, [4]int{e.Unique, e.Repeated, e.Republished, e.Conflicting})
+	require.Equal(t, 2000, e.Records)
+
+	originals := map[uuid.UUID]orders.Record{}
+	found := 0
+
+	for r := range plan.Records() {
+		event := decode(t, r) // each is a valid event by itself
+		if r.Kind == orders.Original {
+			originals[event.ID] = r
+		}
+
+		if r.Kind != orders.Conflicting {
+			continue
+		}
+
+		found++
+		original, known := originals[event.ID]
+		require.True(t, known, "the original is out")
+
+		first := decode(t, original)
+		require.NotEqual(t, first.Fingerprint(), event.Fingerprint())
+		require.NotEqual(t, first.Total, event.Total)
+		require.Equal(t, original.Key, r.Key, "in the partition of its original")
+
+		event.Total = first.Total
+		require.Equal(t, first.Fingerprint(), event.Fingerprint(), "but for the amount it says the same")
+	}
+
+	require.Equal(t, 200, found)
 }
 
 func TestOriginalsFollowTheContract(t *testing.T) {

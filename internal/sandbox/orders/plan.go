@@ -23,6 +23,9 @@ type Options struct {
 	Seed uint64
 	// Duplicates is the share of all records that are duplicates, 0 to MaxDuplicates.
 	Duplicates float64
+	// Conflicts is the share of all records that carry the id of an event with another amount, later on. Together with the duplicates
+	// they are at most MaxDuplicates.
+	Conflicts float64
 	// FirstOrderID is the id of the first order, those of the others follow; 0: 1. A CSV file has its own.
 	FirstOrderID int64
 	// Customers is the number of customers, of whom a few order most (Zipf); 0: DefaultCustomers.
@@ -37,11 +40,13 @@ type Options struct {
 
 // Expected is what a plan comes to.
 type Expected struct {
-	// Records = Unique + Repeated + Republished.
+	// Records = Unique + Repeated + Republished + Conflicting.
 	Records, Unique int
 	// Repeated records are the same bytes, key and headers once more, right behind the original. Republished ones say the same
 	// in other bytes, later on. To a consumer both are the same event at another offset.
 	Repeated, Republished int
+	// Conflicting records give the id of an event that is out already another meaning. They are to be charged under no circumstances.
+	Conflicting int
 	// Sums are the amounts of the unique orders per currency, in minor units.
 	Sums map[string]int64
 }
@@ -75,20 +80,21 @@ func Generate(records int, options Options) (*Plan, error) {
 	}
 
 	duplicates := int(math.Round(float64(records) * options.Duplicates))
+	conflicts := int(math.Round(float64(records) * options.Conflicts))
 
-	return newPlan(options, records-duplicates, duplicates, source.order)
+	return newPlan(options, records-duplicates-conflicts, duplicates, conflicts, source.order)
 }
 
 // newPlan works out the expected result and the start.
-func newPlan(options Options, unique, duplicates int, orderAt func(int) order) (*Plan, error) {
+func newPlan(options Options, unique, duplicates, conflicts int, orderAt func(int) order) (*Plan, error) {
 	if unique < 1 {
 		return nil, errors.New("plan of orders: duplicates only")
 	}
 
 	p := &Plan{options: options, orderAt: orderAt}
 	p.expected = Expected{
-		Records: unique + duplicates, Unique: unique,
-		Repeated: (duplicates + 1) / 2, Republished: duplicates / 2,
+		Records: unique + duplicates + conflicts, Unique: unique,
+		Repeated: (duplicates + 1) / 2, Republished: duplicates / 2, Conflicting: conflicts,
 		Sums: map[string]int64{},
 	}
 
@@ -153,6 +159,10 @@ func validateOptions(o Options) error {
 	// Written so that NaN is refused too.
 	if !(o.Duplicates >= 0 && o.Duplicates <= MaxDuplicates) {
 		errs = append(errs, fmt.Errorf("duplicates %v: not between 0 and %v of the records", o.Duplicates, MaxDuplicates))
+	}
+
+	if !(o.Conflicts >= 0 && o.Duplicates+o.Conflicts <= MaxDuplicates) {
+		errs = append(errs, fmt.Errorf("conflicts %v: below zero, or with the duplicates more than %v of the records", o.Conflicts, MaxDuplicates))
 	}
 
 	if o.Customers < 1 {

@@ -15,6 +15,8 @@ const (
 	Repeated
 	// Republished is the same event in other bytes, later on.
 	Republished
+	// Conflicting is a record with the id of the event and another amount, later on.
+	Conflicting
 )
 
 // Header is a header of a record.
@@ -38,7 +40,10 @@ const republishWindow = 1000
 // Records walks the plan from its beginning.
 func (p *Plan) Records() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		w := walk{plan: p, yield: yield, random: random(p.options.Seed, streamSchedule, 0)}
+		w := walk{
+			plan: p, yield: yield,
+			random: random(p.options.Seed, streamSchedule, 0), conflicts: random(p.options.Seed, streamConflict, 0),
+		}
 		w.run()
 	}
 }
@@ -48,15 +53,24 @@ type walk struct {
 	plan   *Plan
 	yield  func(Record) bool
 	random *rand.Rand
-	// due[i % republishWindow] are the orders to republish once order i is out.
-	due   [republishWindow][]int
+	// conflicts are random numbers of their own, so that the rest of a plan is the same without them.
+	conflicts *rand.Rand
+	// due[i % republishWindow] is what is to come once order i is out.
+	due   [republishWindow][]due
 	twins int
+}
+
+// due is an order that is to come again.
+type due struct {
+	order int
+	kind  Kind
 }
 
 func (w *walk) run() {
 	unique := w.plan.expected.Unique
 	repeats := quota{left: w.plan.expected.Repeated, over: unique}
 	republishes := quota{left: w.plan.expected.Republished, over: unique}
+	conflicts := quota{left: w.plan.expected.Conflicting, over: unique}
 
 	for i := range unique {
 		r := w.plan.original(i)
@@ -74,10 +88,11 @@ func (w *walk) run() {
 		}
 
 		for range republishes.next(w.random) {
-			// Before the next turn of the ring, and before the end of the plan.
-			delay := min(1+w.random.IntN(republishWindow-1), unique-1-i)
-			slot := (i + delay) % republishWindow
-			w.due[slot] = append(w.due[slot], i)
+			w.schedule(due{i, Republished}, w.random)
+		}
+
+		for range conflicts.next(w.conflicts) {
+			w.schedule(due{i, Conflicting}, w.conflicts)
 		}
 
 		if !w.republish(i % republishWindow) {
@@ -86,12 +101,26 @@ func (w *walk) run() {
 	}
 }
 
+// schedule puts off what comes again: before the next turn of the ring, and before the end of the plan.
+func (w *walk) schedule(d due, r *rand.Rand) {
+	delay := min(1+r.IntN(republishWindow-1), w.plan.expected.Unique-1-d.order)
+	slot := (d.order + delay) % republishWindow
+	w.due[slot] = append(w.due[slot], d)
+}
+
 // republish sends what is due in a slot and empties it.
 func (w *walk) republish(slot int) bool {
-	for _, i := range w.due[slot] {
-		w.twins++
+	for _, d := range w.due[slot] {
+		var again Record
 
-		if !w.yield(w.plan.twin(i, w.twins)) {
+		if d.kind == Republished {
+			w.twins++
+			again = w.plan.twin(d.order, w.twins)
+		} else {
+			again = w.plan.conflict(d.order, w.conflicts)
+		}
+
+		if !w.yield(again) {
 			return false
 		}
 	}

@@ -120,11 +120,13 @@ func (b *books) read(ctx context.Context) (Book, error) {
 		if err != nil {
 			return fmt.Errorf("count processed_event: %w", err)
 		}
-		var errs [4]error
+		var errs [6]error
 		book.Charges, errs[0] = readCharges(ctx, tx)
 		book.Letters, errs[1] = readLetters(ctx, tx)
 		book.Intents, errs[2] = countIntents(ctx, tx)
 		book.Counters, errs[3] = readCounters(ctx, tx, b.group)
+		book.Delays, errs[4] = readDelays(ctx, tx, b.group)
+		book.Log, errs[5] = readLog(ctx, tx, b.group)
 		return errors.Join(errs[:]...)
 	})
 	return book, err

@@ -44,7 +44,9 @@ func TestInstancesThatJoinAndLeaveUnderLoadCostNoSecondRequest(t *testing.T) {
 func TestInstancesThatJoinAndLeaveBesideKillsChargeEachOrderOnce(t *testing.T) {
 	t.Parallel()
 	s := &screen{}
-	o := options(t, func(o *run.Options) { o.Instances, o.Joins, o.Kills, o.Source.Records = 3, 3, 2, 4000 })
+	o := options(t, func(o *run.Options) {
+		o.Instances, o.Joins, o.Kills, o.Source.Records, o.Source.Conflicts = 3, 3, 2, 4000, 0.01
+	})
 	r, err := run.Run(t.Context(), o, run.NewConsole(s, false))
 	require.NoError(t, err, s)
 	require.Empty(t, failed(r), s)
@@ -52,5 +54,7 @@ func TestInstancesThatJoinAndLeaveBesideKillsChargeEachOrderOnce(t *testing.T) {
 	require.Len(t, r.Rolls, 3)
 	require.Zero(t, r.DoubleCharges)
 	require.Zero(t, r.UnexplainedPosts)
+	require.Equal(t, int64(40), r.Duplicates.Conflicting, "as many as were sent")
+	require.GreaterOrEqual(t, r.Duplicates.Redelivered+r.Duplicates.Republished, int64(800))
 	requireTidy(t, s)
 }

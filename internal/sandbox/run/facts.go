@@ -55,6 +55,7 @@ type Sent struct {
 	Unique      int64
 	Same        int64 // duplicates: the same bytes again
 	Republished int64 // duplicates: the same event in another form, later
+	Conflicting int64 // the id of an event with another amount, later
 	Invalid     int64 // of Records: no valid event, and without a usable event id
 	Totals      Totals
 }
@@ -64,6 +65,18 @@ type Topic struct {
 	Records int64
 	Events  map[uuid.UUID]int64 // records of each event
 	Foreign int64               // records without a usable event id: not from this producer
+	// Meanings are what the first record of each event asks for, and Conflicting the event by the
+	// coordinates (topic/partition@offset) of those that ask for something else.
+	Meanings    map[uuid.UUID]Meaning
+	Conflicting map[string]uuid.UUID
+}
+
+// Meaning is what a record asks for, however it is written.
+type Meaning struct {
+	OrderID, CustomerID int64
+	Amount              string // a fraction in lowest terms, of major units
+	Currency            string
+	OccurredAt          int64 // Unix nanoseconds
 }
 
 // Charge is a row of the table charge.
@@ -107,7 +120,30 @@ type Book struct {
 	Letters   []Letter
 	Intents   map[IntentKey]int64
 	Counters  Counters
+	Delays    map[string]int64 // the duplicates by how late they came; the names are those of the buckets
+	Log       []Logged         // the log of duplicates
 }
+
+// Logged is a line of the log of duplicates.
+type Logged struct {
+	EventID uuid.UUID
+	Kind    string
+	Source  string // topic/partition@offset
+	First   string // of the record that it repeats, likewise
+}
+
+// parkedFor counts the dead letters of a reason.
+func (b *Book) parkedFor(reason string) (n int64) {
+	for _, l := range b.Letters {
+		if l.Reason == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// conflictingPayload is the reason of a dead letter that gives a known event id another meaning.
+const conflictingPayload = "conflicting_payload"
 
 // Unfinished counts the intents that wait for time, claimed or not.
 func (b *Book) Unfinished() (claimed, unclaimed int64) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,23 +17,28 @@ func (j *judge) arrivals() {
 	j.line("unique events", f.Sent.Unique, events == f.Sent.Unique && f.Book.Processed == f.Sent.Unique,
 		"%s in the topic, %s in processed_event", number(events), number(f.Book.Processed))
 	sent := f.Sent.Records - f.Sent.Unique - f.Sent.Invalid
-	j.line("duplicates sent", sent, sent == f.Sent.Same+f.Sent.Republished,
-		"%s byte for byte, %s encoded anew", number(f.Sent.Same), number(f.Sent.Republished))
+	again := sent - f.Sent.Conflicting
+	note := ""
+	if f.Sent.Conflicting > 0 {
+		note = fmt.Sprintf(", %s with another amount", number(f.Sent.Conflicting))
+	}
+	j.line("duplicates sent", sent, again == f.Sent.Same+f.Sent.Republished,
+		"%s byte for byte, %s encoded anew%s", number(f.Sent.Same), number(f.Sent.Republished), note)
 	c := f.Book.Counters
 	r.Duplicates = DuplicateFacts{
-		Sent: sent, SentSame: f.Sent.Same, SentRepublished: f.Sent.Republished,
+		Sent: sent, SentSame: f.Sent.Same, SentRepublished: f.Sent.Republished, SentConflicting: f.Sent.Conflicting,
 		Total: c.Duplicates(), Redelivered: c.Redelivered, Republished: c.Republished, Conflicting: c.Conflicting,
+		Delays: f.Book.Delays,
+	}
+	seen := func(ok bool, as string) {
+		j.line("duplicates seen", c.Duplicates(), ok && c.Conflicting == f.Sent.Conflicting, "%s redelivered, %s republished, %s conflicting: %s",
+			number(c.Redelivered), number(c.Republished), number(c.Conflicting), as)
 	}
 	if j.quiet {
-		j.line("duplicates seen", c.Duplicates(), c.Redelivered == 0 && c.Republished == sent && c.Conflicting == 0,
-			"%s redelivered, %s republished, %s conflicting: as sent",
-			number(c.Redelivered), number(c.Republished), number(c.Conflicting))
-		return
+		seen(c.Redelivered == 0 && c.Republished == again, "as sent")
+	} else { // what Kafka delivers again after a kill or a rebalance is counted on top
+		seen(c.Redelivered+c.Republished >= again, "as sent or more")
 	}
-	// What Kafka delivers again after a kill or a rebalance is counted on top.
-	j.line("duplicates seen", c.Duplicates(), c.Duplicates() >= sent && c.Conflicting == 0,
-		"%s redelivered, %s republished, %s conflicting: as sent or more",
-		number(c.Redelivered), number(c.Republished), number(c.Conflicting))
 }
 
 // outcomes: every event came to exactly one end.
@@ -53,7 +59,7 @@ func (j *judge) outcomes() {
 	if f.Setup.Faulty {
 		j.skip("parked", r.Parked, "a provider that fails may be the reason"+reasons(f.Book.Letters))
 	} else {
-		j.line("parked", r.Parked, r.Parked == 0, "no reason to give one up%s", reasons(f.Book.Letters))
+		j.line("parked", r.Parked, r.Parked == f.Book.parkedFor(conflictingPayload), "no reason to give one up%s", reasons(f.Book.Letters))
 	}
 	claimed, unclaimed := f.Book.Unfinished()
 	r.Unfinished = claimed + unclaimed
@@ -70,7 +76,9 @@ func (j *judge) outcomes() {
 func (j *judge) lost() (lost, invented int64) {
 	ended := make(map[uuid.UUID]bool, len(j.f.Book.Letters))
 	for _, l := range j.f.Book.Letters {
-		ended[l.EventID] = true
+		if l.Reason != conflictingPayload { // which says nothing about the event itself
+			ended[l.EventID] = true
+		}
 	}
 	for id := range j.f.Topic.Events {
 		if _, charged := j.f.Book.Charges[id]; !charged && !ended[id] {

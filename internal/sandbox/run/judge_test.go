@@ -27,7 +27,14 @@ func cleanFacts() *Facts {
 			Records: 5, Unique: 4, Republished: 1,
 			Totals: Totals{"EUR": big.NewInt(3075), "JPY": big.NewInt(100)},
 		},
-		Topic: Topic{Records: 5, Events: map[uuid.UUID]int64{event(1): 1, event(2): 1, event(3): 2, event(4): 1}},
+		Topic: Topic{
+			Records: 5, Events: map[uuid.UUID]int64{event(1): 1, event(2): 1, event(3): 2, event(4): 1},
+			Meanings: map[uuid.UUID]Meaning{
+				event(1): meaning(1, "21/2", "EUR"), event(2): meaning(2, "1/4", "EUR"),
+				event(3): meaning(3, "20", "EUR"), event(4): meaning(4, "100", "JPY"),
+			},
+			Conflicting: map[string]uuid.UUID{},
+		},
 		Book: Book{
 			Processed: 4,
 			Charges: map[uuid.UUID]Charge{
@@ -35,6 +42,8 @@ func cleanFacts() *Facts {
 				event(3): charge(3, "20", "EUR"), event(4): charge(4, "100", "JPY"),
 			},
 			Counters: Counters{Received: 5, Processed: 4, Republished: 1, Captured: 4},
+			Delays:   map[string]int64{"1m": 1},
+			Log:      []Logged{{EventID: event(3), Kind: "republished", Source: "o/0@9", First: "o/0@2"}},
 		},
 		Ledger: paymenttest.Ledger{
 			Posts: 4, Keys: 4, Captures: 4, CapturedKeys: 4, CapturedOrders: 4,
@@ -75,6 +84,10 @@ func tell(f *Facts) {
 func charge(order int64, amount, code string) Charge {
 	r, _ := new(big.Rat).SetString(amount)
 	return Charge{OrderID: order, Amount: r, Currency: code, Status: "captured", Attempts: 1}
+}
+
+func meaning(order int64, amount, code string) Meaning {
+	return Meaning{OrderID: order, CustomerID: 7, Amount: amount, Currency: code, OccurredAt: 1}
 }
 
 func taken(order int64, amount, code string) paymenttest.Charge {
@@ -121,26 +134,26 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 		"a finding of the audit":       {func(f *Facts) { f.Audit.Clean = false }, []string{"audit"}},
 		"a record the audit missed":    {func(f *Facts) { f.Audit.Records = 4 }, []string{"audit"}},
 		"a record not reached":         {func(f *Facts) { f.Audit.Kinds = map[string]int64{"not_yet_reached": 1} }, []string{"audit"}},
-		"a record of somebody else":    {func(f *Facts) { f.Topic.Foreign = 1 }, []string{"records"}},
+		"a record of somebody else":    {func(f *Facts) { f.Topic.Foreign = 1 }, []string{"records", "recounted"}},
 		"an event that was not claimed": {
 			func(f *Facts) { f.Book.Processed = 3 }, []string{"unique events", "processed"},
 		},
-		"an event twice in the plan": {func(f *Facts) { delete(f.Topic.Events, event(4)) }, []string{"unique events", "lost"}},
+		"an event twice in the plan": {func(f *Facts) { delete(f.Topic.Events, event(4)) }, []string{"unique events", "lost", "recounted"}},
 		"a miscounted duplicate":     {func(f *Facts) { f.Sent.Same = 1 }, []string{"duplicates sent"}},
 		"a duplicate not seen": {
 			func(f *Facts) { f.Book.Counters.Republished, f.Book.Counters.Received = 0, 4 },
-			[]string{"duplicates seen", "received", "statistics pages"},
+			[]string{"duplicates seen", "received", "statistics pages", "delays", "duplicates logged"},
 		},
 		"a redelivery without a reason": {
 			func(f *Facts) { f.Book.Counters.Redelivered, f.Book.Counters.Received = 1, 6 },
-			[]string{"duplicates seen", "received", "statistics pages"},
+			[]string{"duplicates seen", "received", "statistics pages", "delays"},
 		},
 		"a conflict nobody sent": {
 			func(f *Facts) { f.Book.Counters.Conflicting, f.Book.Counters.Republished = 1, 0 },
-			[]string{"duplicates seen", "statistics pages"},
+			[]string{"duplicates seen", "statistics pages", "duplicates logged", "conflicting"},
 		},
 		"a charge that the provider does not know": {
-			func(f *Facts) { delete(f.Charges, event(1)) }, []string{"charged"},
+			func(f *Facts) { delete(f.Charges, event(1)) }, []string{"charged", "recounted"},
 		},
 		"a charge that billing does not know": {
 			func(f *Facts) { delete(f.Book.Charges, event(1)) },
@@ -150,7 +163,7 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 		"another amount at the provider":   {func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.Amount = "0.26" }) }, []string{"charged"}},
 		"another currency at the provider": {func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.Currency = "USD" }) }, []string{"charged"}},
 		"a decline that was taken for a capture": {
-			func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.Status = "declined" }) }, []string{"charged"},
+			func(f *Facts) { editTaken(f, 2, func(c *paymenttest.Charge) { c.Status = "declined" }) }, []string{"charged", "recounted"},
 		},
 		"a decline that the provider did not give": {
 			func(f *Facts) {
@@ -158,11 +171,11 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 				f.Book.Counters.Captured, f.Book.Counters.Declined = 3, 1
 				f.Stats[0].Counters = f.Book.Counters
 			},
-			[]string{"charged", "declined", "captured EUR"},
+			[]string{"charged", "declined", "recounted", "captured EUR"},
 		},
 		"an invalid record": {
 			func(f *Facts) { f.Book.Counters.Invalid, f.Book.Counters.Received = 1, 6 },
-			[]string{"invalid", "received", "counted as ended", "statistics pages"},
+			[]string{"invalid", "received", "counted as ended", "statistics pages", "recounted"},
 		},
 		"a dead letter": {func(f *Facts) {
 			f.Book.Letters = []Letter{{EventID: event(1), Reason: "provider_rejected", State: "open"}}
@@ -171,7 +184,7 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 		"an unclaimed intent":     {func(f *Facts) { f.Book.Intents = map[IntentKey]int64{{"calling", false}: 1} }, []string{"unfinished"}},
 		"a charge out of nowhere": {func(f *Facts) { f.Topic.Events[event(9)] = 1; delete(f.Topic.Events, event(1)) }, []string{"lost"}},
 		"records not committed":   {func(f *Facts) { f.Lag = 1 }, []string{"lag"}},
-		"a counter that lies":     {func(f *Facts) { f.Book.Counters.Captured = 5 }, []string{"processed", "counted as ended", "statistics pages"}},
+		"a counter that lies":     {func(f *Facts) { f.Book.Counters.Captured = 5 }, []string{"processed", "counted as ended", "statistics pages", "recounted"}},
 		"a page that lies":        {func(f *Facts) { f.Stats[0].Counters.Captured = 5 }, []string{"statistics pages"}},
 		"a page that lies about the parked": {
 			func(f *Facts) { f.Stats[0].Parked = 1 }, []string{"statistics pages"},
@@ -190,8 +203,8 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 		"an order charged twice":  {func(f *Facts) { f.Ledger.CapturesPerOrder = map[int]int64{1: 2, 2: 1} }, []string{"double charges"}},
 		"double charges":          {func(f *Facts) { f.Ledger.DoubleCharges = 1 }, []string{"double charges"}},
 		"an attempt not counted":  {func(f *Facts) { edit(f, 3, func(c *Charge) { c.Attempts = 0 }) }, []string{"attempts not counted"}},
-		"a cent more in the book": {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(1051, 100) }) }, []string{"charged", "captured EUR", "currencies"}},
-		"a tenth of a cent":       {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(10501, 1000) }) }, []string{"charged", "captured EUR", "currencies"}},
+		"a cent more in the book": {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(1051, 100) }) }, []string{"charged", "recounted", "captured EUR", "currencies"}},
+		"a tenth of a cent":       {func(f *Facts) { edit(f, 1, func(c *Charge) { c.Amount = big.NewRat(10501, 1000) }) }, []string{"charged", "recounted", "captured EUR", "currencies"}},
 		"a cent less there":       {func(f *Facts) { f.Ledger.CapturedMinor["EUR"] = "3074" }, []string{"captured EUR"}},
 		"a currency only there":   {func(f *Facts) { f.Ledger.CapturedMinor["KWD"] = "1" }, []string{"captured KWD"}},
 		"another total ordered":   {func(f *Facts) { f.Sent.Totals["JPY"] = big.NewInt(101) }, []string{"currencies"}},
@@ -236,10 +249,12 @@ func TestWhatAKillMayBringIsNoFinding(t *testing.T) {
 	f := cleanFacts()
 	f.Kills, f.Setup.Kills = []Kill{{}}, 1
 	f.Book.Counters.Redelivered, f.Book.Counters.Republished, f.Book.Counters.Received = 2, 2, 8
+	f.Book.Delays = map[string]int64{"1m": 3, "forgotten": 1}
 	f.Stats[0].Counters = f.Book.Counters
 	require.Empty(t, failures(Judge(f)))
 
 	f.Book.Counters.Redelivered, f.Book.Counters.Republished, f.Book.Counters.Received = 0, 0, 4
+	f.Book.Delays, f.Book.Log = nil, nil
 	f.Stats[0].Counters = f.Book.Counters
 	require.Equal(t, []string{"duplicates seen", "received"}, failures(Judge(f)))
 }

@@ -59,7 +59,32 @@ func TestWhatIsSentIsWhatASecondConsumerReads(t *testing.T) {
 	require.Equal(t, int64(500), topic.Records)
 	require.Len(t, topic.Events, 400)
 	require.Zero(t, topic.Foreign)
+	require.Empty(t, topic.Conflicting, "encoded anew, it says the same")
 	require.ErrorContains(t, w.checkEmpty(t.Context()), "has records already")
+}
+
+func TestConflictingRecordsAreFoundInTheTopic(t *testing.T) {
+	t.Parallel()
+	w := testWatcher(t)
+	sent := produce(t, w, Source{Records: 500, Duplicates: 0.2, Conflicts: 0.05})
+	require.Equal(t, Sent{Records: 500, Unique: 375, Same: 50, Republished: 50, Conflicting: 25, Totals: sent.Totals}, sent)
+	topic, err := w.read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(500), topic.Records)
+	require.Len(t, topic.Events, 375)
+	require.Len(t, topic.Conflicting, 25)
+	require.Len(t, topic.Meanings, 375)
+	ordered := make(Totals)
+	for _, m := range topic.Meanings {
+		amount, ok := new(big.Rat).SetString(m.Amount)
+		require.True(t, ok)
+		minor := amount.Mul(amount, new(big.Rat).SetInt(power(exponent(m.Currency))))
+		if ordered[m.Currency] == nil {
+			ordered[m.Currency] = new(big.Int)
+		}
+		ordered[m.Currency].Add(ordered[m.Currency], minor.Num())
+	}
+	require.Equal(t, sent.Totals, ordered, "the first record of an event says what was ordered")
 }
 
 func TestForeignRecordsAreCounted(t *testing.T) {
@@ -148,6 +173,7 @@ func TestASourceThatMakesNoSenseIsRefused(t *testing.T) {
 		"needs a --rate":        {},
 		"no such file":          {File: "nowhere.csv"},
 		"uplicates":             {Records: 10, Duplicates: 1.5},
+		"onflicts":              {Records: 10, Duplicates: 0.5, Conflicts: 0.5},
 	} {
 		_, err := NewProducer(source)
 		require.ErrorContains(t, err, complaint)

@@ -64,10 +64,13 @@ type DuplicateFacts struct {
 	Sent            int64 `json:"sent"`
 	SentSame        int64 `json:"sent_same_record"`
 	SentRepublished int64 `json:"sent_republished"`
+	SentConflicting int64 `json:"sent_conflicting"`
 	Total           int64 `json:"total"`
 	Redelivered     int64 `json:"redelivered"`
 	Republished     int64 `json:"republished"`
 	Conflicting     int64 `json:"conflicting"`
+
+	Delays map[string]int64 `json:"delays"` // how late they came
 }
 
 // Capture is a captured total in major units, by each book.
@@ -82,6 +85,8 @@ func Judge(f *Facts) Report {
 	j.arrivals()
 	j.outcomes()
 	j.counters()
+	j.duplicates()
+	j.recount()
 	j.told()
 	j.provider()
 	j.money()

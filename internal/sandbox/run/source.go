@@ -27,6 +27,8 @@ type Source struct {
 	Records int
 	// Duplicates is the share of all records that are duplicates.
 	Duplicates float64
+	// Conflicts is the share of all records that give the id of an event another amount.
+	Conflicts float64
 	// Rate is in records per second; 0: as fast as they go, which an endless stream must not.
 	Rate float64
 	Seed uint64
@@ -67,7 +69,7 @@ func (s Source) Plan() (*orders.Plan, error) {
 }
 
 func (s Source) options(chunk uint64, first int64) orders.Options {
-	return orders.Options{Seed: s.Seed + chunk, Duplicates: s.Duplicates, FirstOrderID: first, Traced: true}
+	return orders.Options{Seed: s.Seed + chunk, Duplicates: s.Duplicates, Conflicts: s.Conflicts, FirstOrderID: first, Traced: true}
 }
 
 // Producer produces the orders of a source.
@@ -145,6 +147,7 @@ func (p *Producer) send(ctx context.Context, sent *Sent, plan *orders.Plan) erro
 	sent.Unique += int64(e.Unique)
 	sent.Same += int64(e.Repeated)
 	sent.Republished += int64(e.Republished)
+	sent.Conflicting += int64(e.Conflicting)
 	for code, minor := range e.Sums {
 		if sent.Totals[code] == nil {
 			sent.Totals[code] = new(big.Int)

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -171,7 +170,7 @@ func (w *watcher) commits(ctx context.Context) (kadm.OffsetResponses, error) {
 
 // read consumes the whole topic.
 func (w *watcher) read(ctx context.Context) (Topic, error) {
-	topic := Topic{Events: make(map[uuid.UUID]int64)}
+	topic := Topic{Events: make(map[uuid.UUID]int64), Meanings: make(map[uuid.UUID]Meaning), Conflicting: make(map[string]uuid.UUID)}
 	err := w.each(ctx, topic.take)
 	return topic, err
 }
@@ -226,34 +225,4 @@ func poll(ctx context.Context, client *kgo.Client, ends map[int32]int64, open ma
 		}
 	})
 	return nil
-}
-
-// take counts a record of the orders' topic.
-func (t *Topic) take(r *kgo.Record) {
-	t.Records++
-	id, err := eventID(r)
-	if err != nil {
-		t.Foreign++
-		return
-	}
-	t.Events[id]++
-}
-
-// eventID finds a record's event id in its body, else in its header.
-func eventID(r *kgo.Record) (uuid.UUID, error) {
-	var body struct {
-		EventID string `json:"eventId"`
-	}
-	if err := json.Unmarshal(r.Value, &body); err != nil {
-		return uuid.Nil, fmt.Errorf("body: %w", err)
-	}
-	if body.EventID != "" {
-		return uuid.Parse(body.EventID)
-	}
-	for _, h := range r.Headers {
-		if h.Key == "eventId" {
-			return uuid.ParseBytes(h.Value)
-		}
-	}
-	return uuid.Nil, errors.New("no event id")
 }
