@@ -25,7 +25,8 @@ const (
 	DelayLonger // than that
 	// DelayForgotten: nobody knows how long. The first sighting was in processed_event
 	// no more, and the event is known by its charge or intent, or was seen first by
-	// another group: many of them say that DEDUP_RETENTION is too short.
+	// another group: many of them say that DEDUP_RETENTION is too short. What repeats
+	// the event after that counts from there, where it was claimed anew.
 	DelayForgotten
 	delayBuckets
 )
@@ -41,26 +42,18 @@ func DelayBuckets() []DelayBucket {
 
 // Bound is the longest delay of the bucket, itself included; false where it has none.
 func (b DelayBucket) Bound() (time.Duration, bool) {
-	const day = 24 * time.Hour
-	switch b {
-	case DelayMinute:
-		return time.Minute, true
-	case DelayTenMinutes:
-		return 10 * time.Minute, true
-	case DelayHour:
-		return time.Hour, true
-	case DelaySixHours:
-		return 6 * time.Hour, true
-	case DelayDay:
-		return day, true
-	case DelayThreeDays:
-		return 3 * day, true
-	case DelayWeek:
-		return 7 * day, true
-	case DelayMonth:
-		return 30 * day, true
+	if b >= DelayLonger {
+		return 0, false
 	}
-	return 0, false
+	return delayBounds()[b], true
+}
+
+func delayBounds() [DelayLonger]time.Duration {
+	const day = 24 * time.Hour
+	return [...]time.Duration{
+		DelayMinute: time.Minute, DelayTenMinutes: 10 * time.Minute, DelayHour: time.Hour, DelaySixHours: 6 * time.Hour,
+		DelayDay: day, DelayThreeDays: 3 * day, DelayWeek: 7 * day, DelayMonth: 30 * day,
+	}
 }
 
 // String returns the bucket's bound in short, "longer" or "forgotten".
@@ -76,9 +69,9 @@ func delayOf(then, now time.Time) DelayBucket {
 		return DelayForgotten
 	}
 	late := now.Sub(then)
-	for b := DelayMinute; b < DelayLonger; b++ {
-		if bound, _ := b.Bound(); late <= bound {
-			return b
+	for b, bound := range delayBounds() {
+		if late <= bound {
+			return DelayBucket(b)
 		}
 	}
 	return DelayLonger
@@ -128,6 +121,7 @@ func (f fate) kind() DuplicateKind {
 		return DuplicateRepublished
 	case fateConflicting:
 		return DuplicateConflicting
+	case fateInvalid, fateAdopted, fateSibling, fateTaken, fateOutside, fateCharged:
 	}
 	return ""
 }
