@@ -35,9 +35,9 @@ func TestWrongConfigurationIsToldAllAtOnce(t *testing.T) {
 	}, "serve")
 	require.Equal(t, 2, code)
 	for _, complaint := range []string{
-		"nowhere", "DATABASE_URL", "PAYMENT_URL is required", `CHARGE_BUDGET: "soon"`, "MAX_IN_FLIGHT must be above zero",
+		`KAFKA_BROKERS: "nowhere" is not host:port`, "DATABASE_URL", "PAYMENT_URL is required", `CHARGE_BUDGET: "soon"`, "MAX_IN_FLIGHT must be above zero",
 		"RETRY_HORIZON (30h0m0s) < PAYMENT_KEY_TTL (24h0m0s) is violated", "OFFSET_STORE=etcd: must be one of [kafka postgres]",
-		"LOG_LEVEL=loud", "ADMIN_TOKEN_FILE", "DATABASE_MAX_CONNS (5) is violated", "carrier-pigeon", `ADMIN_INSECURE: "perhaps"`, `ADMIN_ADDR: "foo"`,
+		"LOG_LEVEL=loud", "ADMIN_TOKEN_FILE", "DATABASE_MAX_CONNS (5) is violated", `KAFKA_SECURITY_PROTOCOL: "carrier-pigeon"`, `ADMIN_INSECURE: "perhaps"`, `ADMIN_ADDR: "foo"`,
 	} {
 		require.Contains(t, errs, complaint)
 	}
@@ -125,7 +125,8 @@ func TestTopicsThatWouldBeMixedUpAreRefused(t *testing.T) {
 		"KAFKA_DLQ_TOPIC=a: is the topic that is consumed":               {"KAFKA_TOPIC=a", "KAFKA_DLQ_TOPIC=a"},
 		"KAFKA_EVENTS_TOPIC=orders.confirmed: is the topic that is cons": {"KAFKA_EVENTS_TOPIC=orders.confirmed"},
 		"KAFKA_DLQ_TOPIC=b: is KAFKA_EVENTS_TOPIC, too":                  {"KAFKA_DLQ_TOPIC=b", "KAFKA_EVENTS_TOPIC=b"},
-		`topic of event: "no topic" is not a topic's name`:               {"KAFKA_EVENTS_TOPIC=no topic"},
+		`KAFKA_EVENTS_TOPIC: "no topic" is not a topic's name`:           {"KAFKA_EVENTS_TOPIC=no topic"},
+		`KAFKA_DLQ_TOPIC: "no topic" is not a topic's name`:              {"KAFKA_DLQ_TOPIC=no topic"},
 	} {
 		code, _, errs := command(t, append(required(), vars...), "serve")
 		require.Equal(t, 2, code, want)

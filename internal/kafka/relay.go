@@ -122,14 +122,23 @@ func NewRelay(cfg Config, relay RelayConfig, outbox Outbox, logger *slog.Logger,
 	return r, nil
 }
 
-// Validate returns all complaints joined, or nil.
+// Validate returns all complaints joined, or nil; those about what an operator sets
+// name its variable.
 func (c RelayConfig) Validate() error {
 	var wrong complaints
 	for kind, topic := range c.Topics {
-		wrong.unless(topic == "" || validTopic(topic), "topic of %s: %q is not a topic's name", kind, topic)
+		wrong.unless(topic == "" || validTopic(topic), "%s: %q is not a topic's name", topicVariable(kind), topic)
 	}
 	wrong.unless(c.Poll > 0 && c.Attempt > 0 && c.Drain > 0 && c.Keep > 0, "relay: a bound is not positive")
 	return errors.Join(wrong...)
+}
+
+// topicVariable names what an operator sets the topic of a kind with.
+func topicVariable(kind domain.MessageKind) string {
+	if kind == domain.LetterMessage {
+		return "KAFKA_DLQ_TOPIC"
+	}
+	return "KAFKA_EVENTS_TOPIC"
 }
 
 // Close frees a relay whose Run was never called. After Run it does nothing.
