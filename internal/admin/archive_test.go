@@ -24,6 +24,8 @@ type archive struct {
 	charges []domain.Charge
 	letters []domain.Letter
 	actions []domain.Action
+	log     []domain.Duplicate // oldest first
+	turn    *domain.RetentionReport
 
 	fault   error         // every read fails with it
 	entered chan struct{} // gets a value for each read that begins, when it is set
@@ -123,7 +125,38 @@ func (a *archive) Event(ctx context.Context, group string, id uuid.UUID) (domain
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	story, found := a.stories[id]
+	story.Group = group
+	letters := make([]int64, len(story.Letters))
+	for i := range story.Letters {
+		letters[i] = story.Letters[i].ID
+	}
+	story.Actions = a.actionsOf(letters)
 	return story, found && group == testGroup, nil
+}
+
+func (a *archive) Retention(ctx context.Context) (domain.RetentionReport, bool, error) {
+	if err := a.begin(ctx); err != nil {
+		return domain.RetentionReport{}, false, err
+	}
+	if a.turn == nil {
+		return domain.RetentionReport{}, false, nil
+	}
+	return *a.turn, true, nil
+}
+
+func (a *archive) Duplicates(ctx context.Context, f domain.DuplicateFilter) (domain.Page[domain.Duplicate], error) {
+	if err := a.begin(ctx); err != nil {
+		return domain.Page[domain.Duplicate]{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found []domain.Duplicate
+	for _, d := range slices.Backward(a.log) {
+		if d.Group == f.Group && (f.EventID == uuid.Nil || d.EventID == f.EventID) && (f.Kind == "" || d.Kind == f.Kind) {
+			found = append(found, d)
+		}
+	}
+	return cut(found, f.Cursor, f.Limit)
 }
 
 func (a *archive) Charges(ctx context.Context, f domain.ChargeFilter) (domain.Page[domain.Charge], error) {
@@ -178,13 +211,17 @@ func (a *archive) Letter(ctx context.Context, id int64) (domain.Letter, bool, er
 func (a *archive) Actions(_ context.Context, letters []int64) ([]domain.Action, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.actionsOf(letters), nil
+}
+
+func (a *archive) actionsOf(letters []int64) []domain.Action {
 	var found []domain.Action
 	for _, action := range slices.Backward(a.actions) {
 		if slices.Contains(letters, action.LetterID) {
 			found = append(found, action)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // cut returns a page: its cursor is "after-" and how many items came before.

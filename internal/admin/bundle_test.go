@@ -209,6 +209,20 @@ func theLetter(n int, with ...func(*domain.Letter)) domain.Letter {
 	return l
 }
 
+// theDuplicate returns the line number n of the log: the event's record, elsewhere,
+// n minutes later.
+func theDuplicate(n int, with ...func(*domain.Duplicate)) domain.Duplicate {
+	d := domain.Duplicate{
+		ID: int64(n), Group: testGroup, EventID: theID(n), Kind: domain.DuplicateRepublished,
+		Record: domain.Coordinates{Topic: "orders", Partition: 3, Offset: int64(1000 + n)}, SeenAt: noon.Add(time.Duration(n) * time.Minute),
+		First: domain.Coordinates{Topic: "orders", Partition: 2, Offset: int64(n)}, FirstSeenAt: noon,
+	}
+	for _, change := range with {
+		change(&d)
+	}
+	return d
+}
+
 func theID(n int) uuid.UUID {
 	id := uuid.MustParse("0195500a-7c00-7000-8000-000000000000")
 	id[14], id[15] = byte(n>>8), byte(n)

@@ -187,6 +187,16 @@ func TestTheContractNamesWhatTheDomainNames(t *testing.T) {
 	require.Equal(t, names(domain.LetterStates()), schemas["LetterState"].Value.Enum)
 	require.Equal(t, names(domain.Outcomes()), schemas["Outcome"].Value.Enum)
 	require.Equal(t, names(domain.Results()), schemas["Result"].Value.Enum)
+	require.Equal(t, names(domain.DuplicateKinds()), schemas["DuplicateKind"].Value.Enum)
+	require.Equal(t, names(domain.MomentKinds()), schemas["MomentKind"].Value.Enum)
+	var bounds []any
+	for _, bucket := range domain.DelayBuckets() {
+		if _, bounded := bucket.Bound(); bounded {
+			bounds = append(bounds, bucket.String())
+		}
+	}
+	buckets := schemas["Delays"].Value.Properties["buckets"].Value.Items.Value
+	require.Equal(t, bounds, buckets.Properties["up_to"].Value.Enum)
 	require.Equal(t, names(domain.ChargeStatuses()), schemas["ChargeStatus"].Value.Enum)
 	states := []domain.IntentState{
 		domain.Waiting, domain.Calling, domain.UnknownOutcome, domain.Answered, domain.Parked, domain.Held,

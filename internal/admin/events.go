@@ -23,6 +23,8 @@ type eventView struct {
 	Intent      *intentView  `json:"intent"`
 	DeadLetters []letterView `json:"dead_letters"` // newest first, at most 20
 	Actions     []actionView `json:"actions"`      // what operators did to them, newest first, at most 100
+	Timeline    []momentView `json:"timeline"`     // all that is known of it, in the order of time
+	Duplicates  logView      `json:"duplicates"`   // how much of its duplicates the timeline tells
 }
 
 // intentView is an unfinished charge.
@@ -66,18 +68,12 @@ func (s *Server) event(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var actions []domain.Action
 	story, err := query(s, r, func(ctx context.Context) (*domain.EventStory, error) {
 		story, found, err := s.deps.Archive.Event(ctx, s.deps.Group, id)
 		if err != nil || !found {
 			return nil, err
 		}
-		letters := make([]int64, len(story.Letters))
-		for i := range story.Letters {
-			letters[i] = story.Letters[i].ID
-		}
-		actions, err = s.deps.Archive.Actions(ctx, letters)
-		return &story, err
+		return &story, nil
 	})
 	if err != nil {
 		return nil, err
@@ -85,13 +81,14 @@ func (s *Server) event(r *http.Request) (any, error) {
 	if story == nil {
 		return nil, notFound("this event was never seen")
 	}
-	view := viewStory(story)
-	view.Actions = viewActions(actions)
-	return view, nil
+	return viewStory(story), nil
 }
 
 func viewStory(story *domain.EventStory) eventView {
-	view := eventView{EventID: story.EventID, DeadLetters: make([]letterView, len(story.Letters))}
+	view := eventView{
+		EventID: story.EventID, DeadLetters: make([]letterView, len(story.Letters)), Actions: viewActions(story.Actions),
+		Timeline: viewTimeline(story.Timeline()), Duplicates: viewLog(story),
+	}
 	if story.Sighting != nil {
 		source := viewSource(story.Sighting.Source)
 		view.Processed, view.Source = true, &source

@@ -29,6 +29,8 @@ const (
 	paramSince   = "since"
 	paramUntil   = "until"
 	paramDryRun  = "dryRun"
+	paramKind    = "kind"
+	paramStep    = "step"
 
 	windowAll     = "all"
 	defaultWindow = "1h"

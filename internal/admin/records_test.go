@@ -69,8 +69,11 @@ func TestPagesFollowEachOtherToTheEnd(t *testing.T) {
 	for n := 1; n <= count; n++ {
 		b.archive.charges = append(b.archive.charges, theCharge(t, n))
 		b.archive.letters = append(b.archive.letters, theLetter(n))
+		b.archive.log = append(b.archive.log, theDuplicate(n))
 	}
-	for path, key := range map[string]string{"/api/v1/charges": "order_id", "/api/v1/dead-letters": "id"} {
+	for path, key := range map[string]string{
+		"/api/v1/charges": "order_id", "/api/v1/dead-letters": "id", "/api/v1/dedup/duplicates": "id",
+	} {
 		for query, sizes := range map[string][]int{
 			"":           {50, 50, 20},
 			"limit=60":   {60, 60},
@@ -109,7 +112,7 @@ func TestPagesFollowEachOtherToTheEnd(t *testing.T) {
 func TestAnEmptyListIsAList(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, path := range []string{"/api/v1/charges", "/api/v1/dead-letters"} {
+	for _, path := range []string{"/api/v1/charges", "/api/v1/dead-letters", "/api/v1/dedup/duplicates"} {
 		require.JSONEq(t, `{"items":[],"next":null}`, b.get(t, path).Body.String())
 	}
 }
@@ -129,6 +132,10 @@ func TestListsAreFiltered(t *testing.T) {
 		theCharge(t, 1), theCharge(t, 2, func(c *domain.Charge) { c.Status = domain.ChargeDeclined }),
 		theCharge(t, 3, func(c *domain.Charge) { c.OrderID, c.Status = 2, domain.ChargeCaptured }),
 	}
+	for n, kind := range domain.DuplicateKinds() {
+		b.archive.log = append(b.archive.log, theDuplicate(n+1, func(d *domain.Duplicate) { d.Kind = kind }))
+	}
+	b.archive.log = append(b.archive.log, theDuplicate(4, func(d *domain.Duplicate) { d.Group = "another" }))
 	b.archive.letters = []domain.Letter{
 		theLetter(1), theLetter(2, func(l *domain.Letter) { l.State = domain.LetterDiscarded }),
 		theLetter(3, func(l *domain.Letter) { l.Reason, l.EventID, l.OrderID = domain.ReasonOrderConflict, theID(3), 3 }),
@@ -149,6 +156,10 @@ func TestListsAreFiltered(t *testing.T) {
 		"dead-letters?since=2026-03-01T12:00:31Z":                   {},
 		"dead-letters?since=2026-03-01T13:00:30%2B01:00":            {3, 2, 1},
 		"dead-letters?until=2026-03-01T12:00:30Z":                   {},
+		"dedup/duplicates":                  {3, 2, 1},
+		"dedup/duplicates?kind=republished": {2},
+		"dedup/duplicates?eventId=0195500a-7c00-7000-8000-000000000003":                  {3},
+		"dedup/duplicates?eventId=0195500a-7c00-7000-8000-000000000003&kind=redelivered": {},
 	} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
@@ -318,4 +329,24 @@ func TestAnIntentThatWasNeverSentHasNoFirstAttempt(t *testing.T) {
 	intent := as[map[string]any](t, b.show(t, "/api/v1/events/"+theID(1).String())["intent"])
 	require.Nil(t, intent["first_attempt_at"])
 	require.Nil(t, intent["last_error"])
+}
+
+func TestADuplicateIsShownWithBothRecords(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.archive.log = []domain.Duplicate{
+		theDuplicate(1), theDuplicate(2, func(d *domain.Duplicate) { d.First, d.FirstSeenAt = domain.Coordinates{}, time.Time{} }),
+	}
+	want := map[string]any{
+		"id": 1., "event_id": theID(1).String(), "kind": "republished", "seen_at": "2026-03-01T12:01:30Z",
+		"source":        map[string]any{"topic": "orders", "partition": 3., "offset": 1001.},
+		"first":         map[string]any{"topic": "orders", "partition": 2., "offset": 1.},
+		"first_seen_at": "2026-03-01T12:00:30Z",
+	}
+	items := b.items(t, "/api/v1/dedup/duplicates")
+	require.Equal(t, want, items[1])
+	unknown := as[map[string]any](t, items[0])
+	require.Contains(t, unknown, "first")
+	require.Nil(t, unknown["first"])
+	require.Nil(t, unknown["first_seen_at"])
 }

@@ -21,6 +21,7 @@ const (
 	pathMetrics = "/metrics"
 	pathOpenAPI = "/openapi.yaml"
 	pathStats   = "/api/v1/dedup/stats"
+	pathLog     = "/api/v1/dedup/duplicates"
 	pathEvent   = "/api/v1/events/{eventId}"
 	pathCharges = "/api/v1/charges"
 	pathLetters = "/api/v1/dead-letters"
@@ -56,7 +57,7 @@ func (s *Server) routes() (http.Handler, error) {
 	)
 	for path, handle := range map[string]endpoint{
 		pathLive: s.live, pathReady: s.ready, pathHealth: s.healthy,
-		pathStats: s.stats, pathEvent: s.event, pathCharges: s.charges,
+		pathStats: s.stats, pathLog: s.duplicates, pathEvent: s.event, pathCharges: s.charges,
 		pathLetters: s.letters, pathLetter: s.letter, pathConsume: s.consumer, pathConfig: s.config,
 	} {
 		s.get(mux, path, s.answer(handle))

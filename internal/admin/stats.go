@@ -19,7 +19,15 @@ type statsView struct {
 	ProcessedEvent tableView            `json:"processed_event"`
 }
 
+// countersView is what was counted over a window, and what stands open now.
 type countersView struct {
+	flowView
+	Unfinished int64 `json:"unfinished"`
+	Parked     int64 `json:"parked"`
+}
+
+// flowView is what was counted over some time.
+type flowView struct {
 	Received       int64          `json:"received"`
 	Processed      int64          `json:"processed"`
 	Recovered      int64          `json:"recovered"`
@@ -29,9 +37,14 @@ type countersView struct {
 	Declined       int64          `json:"declined"`
 	DuplicateOrder int64          `json:"duplicate_order"`
 	Discarded      int64          `json:"discarded"`
-	Unfinished     int64          `json:"unfinished"`
-	Parked         int64          `json:"parked"`
 	NonV7          int64          `json:"non_v7"`
+	IDAhead        aheadView      `json:"id_ahead"`
+}
+
+// aheadView tells of the processed events whose id's time was ahead of our clock.
+type aheadView struct {
+	Count int64  `json:"count"`
+	Max   string `json:"max"` // the largest lead
 }
 
 type duplicatesView struct {
@@ -39,19 +52,27 @@ type duplicatesView struct {
 	Redelivered int64 `json:"redelivered"`
 	Republished int64 `json:"republished"`
 	Conflicting int64 `json:"conflicting"`
+	// Delays say how long after the first sighting of its event each of them came.
+	Delays delaysView `json:"delays"`
+}
+
+// delaysView is a histogram: each bucket counts what lies within its bound and
+// beyond that of the one before.
+type delaysView struct {
+	Buckets   []delayView `json:"buckets"`
+	Longer    int64       `json:"longer"`
+	Forgotten int64       `json:"forgotten"` // the first sighting is not known any more
+}
+
+type delayView struct {
+	UpTo  string `json:"up_to"`
+	Count int64  `json:"count"`
 }
 
 type partitionStatsView struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
 	countersView
-}
-
-type tableView struct {
-	Rows       *int64     `json:"rows"` // the planner's estimate; null before it has one
-	Oldest     *time.Time `json:"oldest"`
-	Partitions int        `json:"partitions"`
-	Retention  string     `json:"retention"`
 }
 
 // stats shows the counters of a window and what stands open now.
@@ -69,44 +90,55 @@ func (s *Server) stats(r *http.Request) (any, error) {
 		// Counters are kept by the minute: the one that the window begins in counts whole.
 		since = s.deps.Clock.Now().UTC().Add(-length).Truncate(time.Minute)
 	}
+	var turn *domain.RetentionReport
 	stats, err := query(s, r, func(ctx context.Context) (domain.DedupStats, error) {
+		report, found, err := s.deps.Archive.Retention(ctx)
+		if err != nil {
+			return domain.DedupStats{}, err
+		}
+		if found {
+			turn = &report
+		}
 		return s.deps.Archive.DedupStats(ctx, s.deps.Group, since)
 	})
 	if err != nil {
 		return nil, err
 	}
 	view := statsView{
-		Window: name, Since: instant(since), countersView: viewCounters(&stats.Total),
+		Window: name, Since: instant(since), countersView: viewWindow(&stats.Total),
 		Partitions:     make([]partitionStatsView, len(stats.Partitions)),
-		ProcessedEvent: viewTable(stats.Table, s.deps.Retention),
+		ProcessedEvent: viewTable(&stats.Table, s.deps.Retention, turn),
 	}
 	for i := range stats.Partitions {
 		p := &stats.Partitions[i]
-		view.Partitions[i] = partitionStatsView{p.Topic, p.Partition, viewCounters(&p.WindowStats)}
+		view.Partitions[i] = partitionStatsView{p.Topic, p.Partition, viewWindow(&p.WindowStats)}
 	}
 	return view, nil
 }
 
-func viewCounters(w *domain.WindowStats) countersView {
-	return countersView{
-		Received: w.Received, Processed: w.Processed, Recovered: w.Recovered,
+func viewWindow(w *domain.WindowStats) countersView {
+	return countersView{flowView: viewFlow(&w.Counters), Unfinished: w.Unfinished, Parked: w.Parked}
+}
+
+func viewFlow(c *domain.Counters) flowView {
+	return flowView{
+		Received: c.Received, Processed: c.Processed, Recovered: c.Recovered,
 		Duplicates: duplicatesView{
-			Total: w.Duplicates(), Redelivered: w.Redelivered,
-			Republished: w.Republished, Conflicting: w.Conflicting,
+			Total: c.Duplicates(), Redelivered: c.Redelivered,
+			Republished: c.Republished, Conflicting: c.Conflicting, Delays: viewDelays(c),
 		},
-		Invalid: w.Invalid, Captured: w.Captured, Declined: w.Declined,
-		DuplicateOrder: w.DuplicateOrder, Discarded: w.Discarded,
-		Unfinished: w.Unfinished, Parked: w.Parked, NonV7: w.NonV7,
+		Invalid: c.Invalid, Captured: c.Captured, Declined: c.Declined,
+		DuplicateOrder: c.DuplicateOrder, Discarded: c.Discarded, NonV7: c.NonV7,
+		IDAhead: aheadView{Count: c.IDAhead, Max: duration(c.IDAheadMax)},
 	}
 }
 
-func viewTable(table domain.ProcessedEventTable, retention time.Duration) tableView {
-	view := tableView{Partitions: table.Partitions, Retention: duration(retention)}
-	if table.Rows >= 0 {
-		view.Rows = &table.Rows
-	}
-	if table.Oldest != nil {
-		view.Oldest = instant(*table.Oldest)
+func viewDelays(c *domain.Counters) delaysView {
+	view := delaysView{Longer: c.Delays[domain.DelayLonger], Forgotten: c.Delays[domain.DelayForgotten]}
+	for _, bucket := range domain.DelayBuckets() {
+		if _, bounded := bucket.Bound(); bounded {
+			view.Buckets = append(view.Buckets, delayView{UpTo: bucket.String(), Count: c.Delays[bucket]})
+		}
 	}
 	return view
 }

@@ -33,7 +33,10 @@ type Letter struct {
 	EventID uuid.UUID // uuid.Nil for an invalid record
 	OrderID int64     // 0 for an invalid record
 	Group   string
-	At      time.Time
+	At      time.Time // when it was first parked
+	// ChangedAt is when its state, reason or detail last changed, At included; zero in
+	// a letter that was not read from the store.
+	ChangedAt time.Time
 	// Reopens is set for letters of an event's own intent: parked once more, the
 	// letter of its coordinates opens again. Others are written once.
 	Reopens bool

@@ -17,6 +17,9 @@ type Archive interface {
 	// DedupSeries returns the counters over time since an instant, all partitions
 	// together; see [SeriesStart] for how far it reaches back.
 	DedupSeries(ctx context.Context, group string, since time.Time, step SeriesStep) (DedupSeries, error)
+	// Retention returns the report of the latest turn of retention, of whatever
+	// instance; false before the first one.
+	Retention(ctx context.Context) (RetentionReport, bool, error)
 	// Event tells what is known of an event; false when it was never seen.
 	Event(ctx context.Context, group string, id uuid.UUID) (EventStory, bool, error)
 	// Charges lists final charges, newest first.
@@ -25,6 +28,8 @@ type Archive interface {
 	Letters(ctx context.Context, filter LetterFilter) (Page[Letter], error)
 	// Letter returns one dead letter; false when there is none.
 	Letter(ctx context.Context, id int64) (Letter, bool, error)
+	// Duplicates lists the log of duplicates, newest first.
+	Duplicates(ctx context.Context, filter DuplicateFilter) (Page[Duplicate], error)
 	// Actions returns what operators did to dead letters, newest first, at most
 	// [MaxActions].
 	Actions(ctx context.Context, letters []int64) ([]Action, error)
@@ -57,16 +62,38 @@ type ProcessedEventTable struct {
 	Rows       int64      // the planner's estimate; -1 before the first analyze
 	Oldest     *time.Time // processed_at of the oldest row
 	Partitions int
+	TableBytes int64 // on disk, without indexes
+	IndexBytes int64
+	// OldestEvent is the time in the oldest id of version 7: of the oldest range that
+	// has rows, or of the default partition where none has.
+	OldestEvent *time.Time
+	Default     DefaultPartition
 }
 
-// EventStory is what is known of one event.
+// DefaultPartition describes the partition of the ids that lie in no range.
+type DefaultPartition struct {
+	Rows  int64 // the planner's estimate; -1 before the first analyze
+	Bytes int64 // on disk, with indexes
+}
+
+// EventStory is what is known of one event; [EventStory.Timeline] tells it in the
+// order of time.
 type EventStory struct {
 	EventID     uuid.UUID
+	Group       string     // whose claim and duplicates these are
 	Sighting    *Sighting  // nil when processed_event has forgotten it
 	ProcessedAt *time.Time // nil likewise
 	Charge      *Charge    // its final charge
 	Intent      *Intent    // its unfinished charge
 	Letters     []Letter   // its dead letters, newest first, at most 20, without bytes
+	Actions     []Action   // what operators did to them, newest first, at most [MaxActions]
+
+	// Duplicates are its latest in the log, newest first, at most [MaxStoryDuplicates];
+	// MoreDuplicates says that the log holds more of them.
+	Duplicates     []Duplicate
+	MoreDuplicates bool
+	LogBegins      time.Time // when the oldest duplicate that the log still holds was seen; zero: it is empty
+	LogCut         bool      // the log may have held older ones
 }
 
 // Page is one page of a list.
@@ -100,6 +127,16 @@ type LetterFilter struct {
 	Since   time.Time // first parked then or later
 	Until   time.Time // first parked before
 	Oldest  bool      // the oldest first; a cursor belongs to its order
+	Cursor  string
+	Limit   int // 1 to MaxPageLimit
+}
+
+// DuplicateFilter narrows the log of duplicates. Zero values do not filter, but for
+// Group.
+type DuplicateFilter struct {
+	Group   string
+	EventID uuid.UUID
+	Kind    DuplicateKind
 	Cursor  string
 	Limit   int // 1 to MaxPageLimit
 }

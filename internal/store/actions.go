@@ -69,11 +69,15 @@ func (t tx) Turn(ctx context.Context, was, now domain.Letter, a domain.Action) e
 
 // Actions implements [domain.Archive].
 func (s *Store) Actions(ctx context.Context, letters []int64) ([]domain.Action, error) {
+	return actionsOf(s.archive.WithContext(ctx), letters)
+}
+
+func actionsOf(db *gorm.DB, letters []int64) ([]domain.Action, error) {
 	if len(letters) == 0 {
 		return nil, nil
 	}
 	var rows []letterAction
-	err := s.archive.WithContext(ctx).Where("letter_id = ANY(?)", columnOf(letters, toInt8)).
+	err := db.Where("letter_id = ANY(?)", columnOf(letters, toInt8)).
 		Order("id DESC").Limit(domain.MaxActions).Find(&rows).Error
 	if err != nil {
 		return nil, fmt.Errorf("read letter_action: %w", err)

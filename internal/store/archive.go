@@ -9,82 +9,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
 	"example.com/billing/internal/domain"
 )
 
 var _ domain.Archive = (*Store)(nil)
-
-// maxStoryLetters bounds the dead letters that the story of an event shows.
-const maxStoryLetters = 20
-
-// Event implements [domain.Archive].
-func (s *Store) Event(ctx context.Context, group string, id uuid.UUID) (domain.EventStory, bool, error) {
-	db := s.archive.WithContext(ctx)
-	story := domain.EventStory{EventID: id}
-	if err := claimOf(db, group, &story); err != nil {
-		return story, false, err
-	}
-	// Intent first: one that ends meanwhile is then shown with its charge.
-	if err := intentOf(db, &story); err != nil {
-		return story, false, err
-	}
-	if err := chargeOf(db, &story); err != nil {
-		return story, false, err
-	}
-
-	var letters []deadLetter
-	err := db.Omit("key", "value", "headers").Where("event_id = ?", id).Order("id DESC").Limit(maxStoryLetters).Find(&letters).Error
-	if err != nil {
-		return story, false, fmt.Errorf("read dead_letter: %w", err)
-	}
-	if story.Letters, err = lettersOf(letters); err != nil {
-		return story, false, err
-	}
-	known := story.Sighting != nil || story.Charge != nil || story.Intent != nil || len(letters) > 0
-	return story, known, nil
-}
-
-func claimOf(db *gorm.DB, group string, story *domain.EventStory) error {
-	var rows []processedEvent
-	err := db.Where("event_id = ? AND consumer_group = ?", story.EventID, group).Limit(1).Find(&rows).Error
-	if err != nil {
-		return fmt.Errorf("read processed_event: %w", err)
-	}
-	if len(rows) == 1 {
-		sighting := rows[0].sighting()
-		story.Sighting, story.ProcessedAt = &sighting, &rows[0].ProcessedAt
-	}
-	return nil
-}
-
-// intentOf reads the event's intent without the bytes of its record.
-func intentOf(db *gorm.DB, story *domain.EventStory) (err error) {
-	var rows []chargeIntent
-	if err := db.Omit("record", "record_key", "record_headers").Where("event_id = ?", story.EventID).Find(&rows).Error; err != nil {
-		return fmt.Errorf("read charge_intent: %w", err)
-	}
-	if len(rows) == 1 {
-		story.Intent, err = rows[0].intent()
-	}
-	return err
-}
-
-func chargeOf(db *gorm.DB, story *domain.EventStory) error {
-	var rows []charge
-	if err := db.Where("event_id = ?", story.EventID).Find(&rows).Error; err != nil {
-		return fmt.Errorf("read charge: %w", err)
-	}
-	if len(rows) == 1 {
-		c, err := rows[0].charge()
-		if err != nil {
-			return err
-		}
-		story.Charge = &c
-	}
-	return nil
-}
 
 // Charges implements [domain.Archive].
 func (s *Store) Charges(ctx context.Context, f domain.ChargeFilter) (domain.Page[domain.Charge], error) {
@@ -148,9 +77,9 @@ func (s *Store) Letters(ctx context.Context, f domain.LetterFilter) (domain.Page
 		q = q.Where("created_at < ?", f.Until)
 	}
 	if f.Cursor != "" {
-		last, err := strconv.ParseInt(f.Cursor, 10, 64)
-		if err != nil || last < 1 || strconv.FormatInt(last, 10) != f.Cursor {
-			return page, domain.ErrCursor
+		last, err := idCursor(f.Cursor)
+		if err != nil {
+			return page, err
 		}
 		q = q.Where(behind, last)
 	}

@@ -31,9 +31,12 @@ func (s *Store) DedupStats(ctx context.Context, group string, since time.Time) (
 			stats.Total.Unfinished += p.Unfinished
 			stats.Total.Parked += p.Parked
 		}
-		stats.Table, err = describeTable(db)
-		return err
+		return nil
 	})
+	if err != nil {
+		return stats, err
+	}
+	stats.Table, err = describeTable(ctx, s.archive)
 	return stats, err
 }
 
@@ -81,28 +84,4 @@ func addOpen(db *gorm.DB, group string, partitions partitionMap) error {
 		p.Unfinished, p.Parked = r.Unfinished, r.Parked
 	}
 	return nil
-}
-
-// describeTable reads the planner's estimate over the leaves of processed_event:
-// -1 when it has none of any of them.
-func describeTable(db *gorm.DB) (domain.ProcessedEventTable, error) {
-	var row struct {
-		Rows       int64
-		Partitions int
-	}
-	err := db.Raw(`SELECT coalesce(sum(c.reltuples) FILTER (WHERE c.reltuples >= 0), -1)::bigint AS rows, count(*) AS partitions
-		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-		WHERE i.inhparent = 'processed_event'::regclass`).Scan(&row).Error
-	if err != nil {
-		return domain.ProcessedEventTable{}, fmt.Errorf("describe processed_event: %w", err)
-	}
-	table := domain.ProcessedEventTable{Rows: row.Rows, Partitions: row.Partitions}
-	var oldest []time.Time
-	if err := db.Model(&processedEvent{}).Order("processed_at").Limit(1).Pluck("processed_at", &oldest).Error; err != nil {
-		return table, fmt.Errorf("oldest processed_event: %w", err)
-	}
-	if len(oldest) == 1 {
-		table.Oldest = &oldest[0]
-	}
-	return table, nil
 }

@@ -155,6 +155,8 @@ func TestACursorOfSomewhereElseIsRefused(t *testing.T) {
 	for _, cursor := range []string{"x", "1.0", "0x1", " 1", "0", "-1", "+1", "01", "9223372036854775808", "1; DROP TABLE charge", "\x00"} {
 		_, err := s.Letters(t.Context(), domain.LetterFilter{Cursor: cursor, Limit: 1})
 		require.ErrorIs(t, err, domain.ErrCursor, cursor)
+		_, err = s.Duplicates(t.Context(), domain.DuplicateFilter{Group: group, Cursor: cursor, Limit: 1})
+		require.ErrorIs(t, err, domain.ErrCursor, cursor)
 	}
 }
 
@@ -192,7 +194,9 @@ func TestTheStoryOfAnEventHoldsAllThatIsKnownOfIt(t *testing.T) {
 	unseen := uuid.New()
 	got, known := story(t, s, unseen)
 	require.False(t, known)
-	require.Equal(t, domain.EventStory{EventID: unseen, Letters: []domain.Letter{}}, got)
+	require.Equal(t, domain.EventStory{
+		EventID: unseen, Group: group, Letters: []domain.Letter{}, Duplicates: []domain.Duplicate{},
+	}, got)
 
 	seen := sightings(1)
 	claim(t, s, seen)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"iter"
+
+	"example.com/billing/internal/domain"
 )
 
 // MaxRows bounds the rows of one statement.
@@ -28,3 +30,15 @@ func (s *Store) Chores() []*Chore {
 
 // SetScanMax sets up to which size in bytes the default partition is looked through.
 func (r *Ranges) SetScanMax(bytes int64) { r.scanMax = bytes }
+
+// DescribeAfter describes processed_event after something has happened to the leaves
+// that were listed.
+func (s *Store) DescribeAfter(ctx context.Context, happens func()) (domain.ProcessedEventTable, error) {
+	db := s.archive.WithContext(ctx)
+	leaves, err := listLeaves(db)
+	if err != nil {
+		return domain.ProcessedEventTable{}, err
+	}
+	happens()
+	return describe(db, leaves)
+}

@@ -39,7 +39,7 @@ func (d *deadLetter) letter() (domain.Letter, error) {
 	}
 	l := domain.Letter{
 		ID: d.ID, Reason: domain.Reason(d.Reason), Detail: d.Detail, State: domain.LetterState(d.State),
-		Group: d.ConsumerGroup, At: d.CreatedAt,
+		Group: d.ConsumerGroup, At: d.CreatedAt, ChangedAt: d.UpdatedAt,
 		Record: domain.Record{
 			Coordinates: d.coordinates(), Timestamp: d.RecordTimestamp, Key: d.Key, Value: d.Value, Headers: headers,
 		},
