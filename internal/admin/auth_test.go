@@ -14,7 +14,7 @@ import (
 
 // closedPaths are the routes that take a token, and one that does not exist.
 var closedPaths = []string{
-	"/openapi.yaml", "/api/v1/dedup/stats", "/api/v1/dedup/duplicates", "/api/v1/events/0195500a-7c00-7000-8000-000000000001", "/api/v1/charges",
+	"/openapi.yaml", "/api/v1/dedup/stats", "/api/v1/dedup/series", "/api/v1/dedup/duplicates", "/api/v1/events/0195500a-7c00-7000-8000-000000000001", "/api/v1/charges",
 	"/api/v1/dead-letters", "/api/v1/dead-letters/1", "/api/v1/dead-letters/replay", "/api/v1/dead-letters/1/replay", "/api/v1/dead-letters/1/discard",
 	"/api/v1/consumer", "/api/v1/consumer/pause", "/api/v1/consumer/resume", "/api/v1/config", "/", "/api/v1/unknown", "/livez/", "/%6civez",
 }

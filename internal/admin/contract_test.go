@@ -188,6 +188,7 @@ func TestTheContractNamesWhatTheDomainNames(t *testing.T) {
 	require.Equal(t, names(domain.Outcomes()), schemas["Outcome"].Value.Enum)
 	require.Equal(t, names(domain.Results()), schemas["Result"].Value.Enum)
 	require.Equal(t, names(domain.DuplicateKinds()), schemas["DuplicateKind"].Value.Enum)
+	require.Equal(t, names([]domain.SeriesStep{domain.StepMinute, domain.StepHour, domain.StepDay}), schemas["SeriesStep"].Value.Enum)
 	require.Equal(t, names(domain.MomentKinds()), schemas["MomentKind"].Value.Enum)
 	var bounds []any
 	for _, bucket := range domain.DelayBuckets() {

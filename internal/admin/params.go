@@ -35,7 +35,8 @@ const (
 	windowAll     = "all"
 	defaultWindow = "1h"
 	minWindow     = time.Minute
-	maxWindow     = 400 * day // counters are kept that long before they are folded
+	maxWindow     = 400 * day // counters are kept by the hour for that long
+	minutesKept   = 7 * day   // and by the minute for that long
 	day           = 24 * time.Hour
 
 	maxCursorBytes = 512

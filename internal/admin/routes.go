@@ -21,6 +21,7 @@ const (
 	pathMetrics = "/metrics"
 	pathOpenAPI = "/openapi.yaml"
 	pathStats   = "/api/v1/dedup/stats"
+	pathSeries  = "/api/v1/dedup/series"
 	pathLog     = "/api/v1/dedup/duplicates"
 	pathEvent   = "/api/v1/events/{eventId}"
 	pathCharges = "/api/v1/charges"
@@ -57,7 +58,7 @@ func (s *Server) routes() (http.Handler, error) {
 	)
 	for path, handle := range map[string]endpoint{
 		pathLive: s.live, pathReady: s.ready, pathHealth: s.healthy,
-		pathStats: s.stats, pathLog: s.duplicates, pathEvent: s.event, pathCharges: s.charges,
+		pathStats: s.stats, pathSeries: s.series, pathLog: s.duplicates, pathEvent: s.event, pathCharges: s.charges,
 		pathLetters: s.letters, pathLetter: s.letter, pathConsume: s.consumer, pathConfig: s.config,
 	} {
 		s.get(mux, path, s.answer(handle))

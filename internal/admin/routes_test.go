@@ -72,7 +72,7 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 func TestBadParametersAreNamed(t *testing.T) {
 	t.Parallel()
 	const stats, charges, letters = "/api/v1/dedup/stats", "/api/v1/charges", "/api/v1/dead-letters"
-	const log = "/api/v1/dedup/duplicates"
+	const series, log = "/api/v1/dedup/series", "/api/v1/dedup/duplicates"
 	b := setup(t)
 	for target, parameter := range map[string]string{
 		stats + "?window=0m":             "window",
@@ -91,6 +91,10 @@ func TestBadParametersAreNamed(t *testing.T) {
 		stats + "?windw=1h":              "windw",
 		stats + "?window=1h&window=1h":   "window",
 		stats + "?limit=1":               "limit",
+		series + "?window=0m":            "window",
+		series + "?step=week":            "step",
+		series + "?step=MINUTE":          "step",
+		series + "?limit=1":              "limit",
 		log + "?kind=duplicate":          "kind",
 		log + "?kind=REDELIVERED":        "kind",
 		log + "?eventId=1":               "eventId",
@@ -147,6 +151,7 @@ func TestAnEmptyParameterIsNotGiven(t *testing.T) {
 	b := setup(t)
 	b.show(t, "/api/v1/charges?orderId=&status=&cursor=&limit=")
 	b.show(t, "/api/v1/dead-letters?reason=&state=&eventId=&cursor=&limit=")
+	require.Equal(t, "minute", b.show(t, "/api/v1/dedup/series?window=&step=")["step"])
 	b.show(t, "/api/v1/dedup/duplicates?kind=&eventId=&cursor=&limit=")
 	require.Equal(t, "1h", b.show(t, "/api/v1/dedup/stats?window=")["window"])
 }
@@ -154,7 +159,7 @@ func TestAnEmptyParameterIsNotGiven(t *testing.T) {
 // archivePaths are the routes that read the archive.
 var archivePaths = []string{
 	"/api/v1/dedup/stats", "/api/v1/events/0195500a-7c00-7000-8000-000000000001", "/api/v1/charges",
-	"/api/v1/dead-letters", "/api/v1/dead-letters/1", "/api/v1/dedup/duplicates",
+	"/api/v1/dead-letters", "/api/v1/dead-letters/1", "/api/v1/dedup/duplicates", "/api/v1/dedup/series",
 }
 
 func TestADatabaseThatFailsIsNoFaultOfTheClient(t *testing.T) {

@@ -87,8 +87,12 @@ func (s *Server) stats(r *http.Request) (any, error) {
 	}
 	var since time.Time
 	if length > 0 {
-		// Counters are kept by the minute: the one that the window begins in counts whole.
+		// Counters are kept by the minute, and after a week by the hour: the one that the
+		// window begins in counts whole.
 		since = s.deps.Clock.Now().UTC().Add(-length).Truncate(time.Minute)
+		if length >= minutesKept {
+			since = since.Truncate(time.Hour)
+		}
 	}
 	var turn *domain.RetentionReport
 	stats, err := query(s, r, func(ctx context.Context) (domain.DedupStats, error) {
