@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"go.uber.org/goleak"
+
+	"example.com/billing/internal/sandbox/broker"
 )
 
 // sessionTimeout is what the brokers under test accept.
@@ -23,9 +25,13 @@ func TestMain(m *testing.M) {
 // brokersUnderTest starts an embedded broker for the test.
 func brokersUnderTest(tb testing.TB) []string {
 	tb.Helper()
-	return fakeBroker(tb).ListenAddrs()
+	b, err := broker.Start(broker.Options{})
+	require.NoError(tb, err)
+	tb.Cleanup(b.Close)
+	return b.Addrs()
 }
 
+// fakeBroker is for tests that have it answer wrongly: it has nobody's requests but the test's.
 func fakeBroker(tb testing.TB, options ...kfake.Opt) *kfake.Cluster {
 	tb.Helper()
 	cluster, err := kfake.NewCluster(append([]kfake.Opt{
