@@ -32,9 +32,7 @@ func TestEachEventIsPostedOnceThoughAFifthOfTheRecordsAreDuplicates(t *testing.T
 					}
 				}
 				w.produce(records...)
-				// A slow machine is no fault of the provider's: no attempt may time out here.
-				patient := map[string]string{"PAYMENT_TIMEOUT": "60s", "CHARGE_BUDGET": "60s", "SHUTDOWN_TIMEOUT": "120s"}
-				one, two := w.start(patient), w.start(patient)
+				one, two := w.start(patient(nil)), w.start(patient(nil))
 				w.settled()
 
 				ledger := w.provider.Ledger()
@@ -42,7 +40,7 @@ func TestEachEventIsPostedOnceThoughAFifthOfTheRecordsAreDuplicates(t *testing.T
 				require.EqualValues(t, unique, ledger.Captures)
 				require.Zero(t, ledger.DoubleCharges)
 				n := one.stats()
-				require.EqualValues(t, len(records), n.Received)
+				require.EqualValues(t, len(records), n.Received-n.Duplicates.Redelivered) // again after a lost session only
 				require.EqualValues(t, unique, n.Processed)
 				require.EqualValues(t, unique, n.Captured)
 				require.EqualValues(t, unique, w.count(`SELECT count(*) FROM processed_event`))

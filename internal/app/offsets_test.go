@@ -72,7 +72,7 @@ func TestOffsetsAreShownAndReset(t *testing.T) {
 		time.Sleep(2 * time.Millisecond) // the records' times count in milliseconds
 		between := time.Now()
 		w.orders(10, 2)
-		s := w.start(nil)
+		s := w.start(patient(nil))
 		w.settled()
 		reset := func(args ...string) (code int, out, errs string) {
 			return command(t, w.offsetsEnviron(), append([]string{"offsets", "reset"}, args...)...)
@@ -118,7 +118,7 @@ func TestOffsetsAreShownAndReset(t *testing.T) {
 		require.Equal(t, r, w.show(), "nothing was changed")
 
 		// What is read again is a duplicate.
-		again := w.start(nil)
+		again := w.start(patient(nil))
 		w.settled()
 		n := again.stats()
 		require.EqualValues(t, 30+11, n.Received)

@@ -89,7 +89,11 @@ func TestAForgottenKeyIsLookedUp(t *testing.T) {
 	const orders = 8 // fewer than say that the provider fails
 	w := setup(t, 1, mustFaults(t, "ignore-keys,reset-after=1"))
 	w.orders(orders, 1)
-	s := w.start(map[string]string{"PAYMENT_LOOKUP": "true", "PAYMENT_KEY_TTL": "1ms", "RETRY_HORIZON": "1h"})
+	s := w.start(map[string]string{
+		"PAYMENT_LOOKUP": "true", "PAYMENT_KEY_TTL": "1ms", "RETRY_HORIZON": "1h",
+		// A quick attempt is made only where there is time for a whole one: here there is, on a slow machine too.
+		"PAYMENT_TIMEOUT": "5s", "CHARGE_BUDGET": "60s", "SHUTDOWN_TIMEOUT": "120s",
+	})
 	w.settled()
 	require.EqualValues(t, orders, s.stats().Captured)
 	require.Zero(t, w.count(`SELECT count(*) FROM dead_letter`))

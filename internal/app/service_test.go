@@ -130,6 +130,14 @@ func (w *world) start(env map[string]string) *service {
 	return s
 }
 
+// patient adds settings under which no attempt times out, though the machine be slow. An attempt that does is one
+// without an answer: its event is POSTed again, and rightly, with the same key.
+func patient(env map[string]string) map[string]string {
+	all := map[string]string{"PAYMENT_TIMEOUT": "60s", "CHARGE_BUDGET": "60s", "SHUTDOWN_TIMEOUT": "120s"}
+	maps.Copy(all, env)
+	return all
+}
+
 // Stop asks the service to stop, and expects a clean drain.
 func (s *service) Stop() {
 	s.t.Helper()

@@ -24,7 +24,7 @@ func TestOffsetsResetToTheEarliestChargeNothingAgain(t *testing.T) {
 		records = append(records, r)
 	}
 	w.produce(records...)
-	first := w.start(map[string]string{"DEDUP_RETENTION": "300h"})
+	first := w.start(patient(map[string]string{"DEDUP_RETENTION": "300h"}))
 	w.settled()
 	require.EqualValues(t, orders, w.provider.Ledger().Captures)
 	first.Stop()
