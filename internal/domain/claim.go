@@ -51,7 +51,8 @@ func (it *item) classify(facts Facts) {
 	holder, held := facts.Holders[it.event.OrderID]
 	it.order = nil
 	if taken {
-		it.order = &order
+		charge := order // of its own, so that only what is kept is allocated
+		it.order = &charge
 	}
 	switch {
 	case final:

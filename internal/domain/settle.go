@@ -26,6 +26,8 @@ type ruling struct {
 
 	writes Writes
 	stats  Stats
+	// counting are the counters that are being changed: here, they cost no allocation.
+	counting Counters
 	// duplicates are the records that repeat an event, in their order.
 	duplicates []Duplicate
 	letters    []Letter
@@ -259,9 +261,9 @@ func (r *ruling) postpone(in *Intent) {
 // count changes the counters of the record at c.
 func (r *ruling) count(c Coordinates, change func(*Counters)) {
 	k := statKey(r.policy.Group, c, r.now)
-	n := r.stats[k]
-	change(&n)
-	r.stats[k] = n
+	r.counting = r.stats[k]
+	change(&r.counting)
+	r.stats[k] = r.counting
 }
 
 // write carries the ruling out, in the order of the locks.

@@ -142,3 +142,35 @@ func orderRecord(offset int64) domain.Record {
 			`"aggregateType":"Order","orderId":%d,"customerId":7,"totalAmount":10.50,"currency":"EUR"}`, uuid.Must(uuid.NewV7()), offset),
 	}
 }
+
+// and one of nothing else.
+func BenchmarkBillDuplicates(b *testing.B) {
+	b.Run("a tenth", func(b *testing.B) { benchmarkDuplicates(b, benchBatch/10) })
+	b.Run("all", func(b *testing.B) { benchmarkDuplicates(b, benchBatch) })
+}
+
+func benchmarkDuplicates(b *testing.B, known int) {
+	b.Helper()
+	s, _ := storetest.Open(b)
+	biller := newBiller(s, false)
+	seen := make([]domain.Record, known)
+	for i := range seen {
+		seen[i] = orderRecord(int64(i + 1))
+	}
+	require.NoError(b, biller.Bill(b.Context(), domain.Pass{}, seen))
+	offset := int64(known)
+	for b.Loop() {
+		b.StopTimer()
+		records := make([]domain.Record, benchBatch)
+		for i := range records {
+			offset++
+			if records[i] = orderRecord(offset); i < known {
+				records[i].Key, records[i].Value = seen[i].Key, seen[i].Value
+			}
+		}
+		b.StartTimer()
+		require.NoError(b, biller.Bill(b.Context(), domain.Pass{}, records))
+	}
+	perRecord(b, benchBatch)
+	require.Equal(b, offset-int64(known), total(b, s).Received-int64(known))
+}
