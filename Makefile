@@ -56,6 +56,13 @@ test-kafka: deps build kafka-jars ## the tests that matter on a real Apache Kafk
 	BILLING_TEST_KAFKA=apache bin/sandbox postgres -- \
 		go test -race -count=1 -p 1 -timeout $(TEST_TIMEOUT) -tags apache $$(scripts/apache-packages.sh)
 
+DUPLICATES ?= 1000000
+
+.PHONY: duplicates
+duplicates: deps build ## DUPLICATES of events wherever their ids lie, in ranges or not: every one must be known
+	bin/sandbox postgres -- go test -count=1 -v -timeout 60m ./internal/store/protocol \
+		-run TestAFloodOfDuplicatesIsKnownWhereverItsIdLies -protocol.duplicates $(DUPLICATES)
+
 TORTURE_MINUTES ?= 10
 VICTIM          := .cache/torture/victim
 

@@ -16,8 +16,12 @@ func (j *judge) duplicates() {
 	var late []string
 	for _, name := range delays() {
 		sum += b.Delays[name]
-		if n := b.Delays[name]; n > 0 {
+		switch n := b.Delays[name]; {
+		case n == 0:
+		case name == "longer" || name == "forgotten":
 			late = append(late, number(n)+" "+name)
+		default:
+			late = append(late, number(n)+" within "+name)
 		}
 	}
 	if late == nil {
