@@ -84,7 +84,12 @@ func (w *world) requireAttemptsCoverPosts() {
 
 func TestDeclinesAndRejectionsAreOutcomesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1, mustFaults(t, "402=1:insufficient_funds@order:3+4,400=1@order:5,422=1@order:6"))
+	inEveryStore(t, testDeclinesAndRejectionsAreOutcomesOfTheirOwn)
+}
+
+func testDeclinesAndRejectionsAreOutcomesOfTheirOwn(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 1, mustFaults(t, "402=1:insufficient_funds@order:3+4,400=1@order:5,422=1@order:6"))
 	w.orders(10, 1)
 	s := w.start(nil)
 	w.eventually("all settled or parked", func() bool { return w.lag() == 0 && w.count(`SELECT count(*) FROM charge`) == 8 })
@@ -101,8 +106,13 @@ func TestDeclinesAndRejectionsAreOutcomesOfTheirOwn(t *testing.T) {
 
 func TestAMisconfigurationPausesIntakeAndParksNothing(t *testing.T) {
 	t.Parallel()
+	inEveryStore(t, testAMisconfigurationPausesIntakeAndParksNothing)
+}
+
+func testAMisconfigurationPausesIntakeAndParksNothing(t *testing.T, offsets string) {
+	t.Helper()
 	const orders = 300
-	w := setup(t, 2, mustFaults(t, "401=1"))
+	w := setupIn(t, offsets, 2, mustFaults(t, "401=1"))
 	w.orders(orders, 2)
 	s := w.start(nil)
 	w.eventually("paused, with the first batches put back", func() bool {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"example.com/billing/internal/payment/paymenttest"
@@ -82,7 +81,12 @@ func badRecords() []bad {
 
 func TestEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1, paymenttest.Faults{})
+	inEveryStore(t, testEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged)
+}
+
+func testEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 1, paymenttest.Faults{})
 	table := badRecords()
 	var records []*kgo.Record
 	valid := int64(0)
@@ -90,12 +94,12 @@ func TestEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T) {
 		valid++
 		records = append(records, w.record(0, []byte(newOrder(valid).json())))
 	}
-	offsets := map[int64]bad{}
+	letters := map[int64]bad{}
 	for _, b := range table {
 		good()
 		r := w.record(0, b.value)
 		r.Headers = append(slices.Clone(b.headers), kgo.RecordHeader{Key: "other", Value: []byte{0, 0xff}})
-		offsets[int64(len(records))] = b
+		letters[int64(len(records))] = b
 		records = append(records, r)
 	}
 	good()
@@ -103,7 +107,7 @@ func TestEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T) {
 
 	first := w.start(nil)
 	w.settled()
-	w.requireLetters(offsets)
+	w.requireLetters(letters)
 	require.Equal(t, valid, w.provider.Ledger().Captures)
 	n := first.stats()
 	require.EqualValues(t, len(table), n.Invalid)
@@ -114,7 +118,7 @@ func TestEachBadRecordIsOneDeadLetterAndItsNeighboursAreCharged(t *testing.T) {
 	w.rewind()
 	second := w.start(nil)
 	w.settled()
-	w.requireLetters(offsets)
+	w.requireLetters(letters)
 	require.Equal(t, valid, w.provider.Ledger().Posts, "nothing is posted again")
 	again := second.stats()
 	require.EqualValues(t, len(table), again.Invalid, "an invalid record is counted once")
@@ -156,18 +160,10 @@ func (w *world) requireLetters(want map[int64]bad) {
 	require.Equal(w.t, len(want), found)
 }
 
-// rewind puts the group's offsets back to the beginning, which needs it empty.
+// rewind puts the group's offsets back to the beginning, where they are kept, which needs it empty.
 func (w *world) rewind() {
 	w.t.Helper()
-	w.eventually("the group is empty", func() bool {
-		starts, err := w.admin.ListStartOffsets(w.t.Context(), w.topic)
-		require.NoError(w.t, err)
-		responses, err := w.admin.CommitOffsets(w.t.Context(), w.group, starts.Offsets())
-		if err != nil {
-			return false
-		}
-		ok := true
-		responses.Each(func(r kadm.OffsetResponse) { ok = ok && r.Err == nil })
-		return ok
-	})
+	w.deserted()
+	code, _, errs := command(w.t, w.offsetsEnviron(), "offsets", "reset", "--to", "earliest", "--yes")
+	require.Zero(w.t, code, errs)
 }

@@ -25,7 +25,12 @@ func (s *service) tell(path, who, body string) int {
 
 func TestAnOperatorPausesTheServiceAndLetsItGoOn(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 2, paymenttest.Faults{})
+	inEveryStore(t, testAnOperatorPausesTheServiceAndLetsItGoOn)
+}
+
+func testAnOperatorPausesTheServiceAndLetsItGoOn(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 2, paymenttest.Faults{})
 	s := w.start(map[string]string{"PAYMENT_API_KEY": "hunter2"})
 	w.eventually("ready", func() bool { return s.get("/readyz", nil) == http.StatusOK })
 	require.Equal(t, http.StatusOK, s.tell("/api/v1/consumer/pause", "ann", `{"reason":"the provider moves"}`))

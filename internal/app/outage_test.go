@@ -14,11 +14,16 @@ import (
 // goes out, nothing is parked, and all is charged once soon after it is back.
 func TestAnOutageOfTheProviderPausesIntakeAndDrainsSoonAfterIt(t *testing.T) {
 	t.Parallel()
+	inEveryStore(t, testAnOutageOfTheProviderPausesIntakeAndDrainsSoonAfterIt)
+}
+
+func testAnOutageOfTheProviderPausesIntakeAndDrainsSoonAfterIt(t *testing.T, offsets string) {
+	t.Helper()
 	for name, faults := range map[string]string{"503": "503=1", "resets": "reset-before=1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const orders = 3000
-			w := setup(t, 2, mustFaults(t, faults))
+			w := setupIn(t, offsets, 2, mustFaults(t, faults))
 			w.orders(orders, 2)
 			s := w.start(map[string]string{"BATCH_MAX": "32", "MAX_TRANSACTIONS": "4"})
 			w.eventually("paused, with nothing in flight", func() bool {
@@ -53,7 +58,12 @@ func TestAnOutageOfTheProviderPausesIntakeAndDrainsSoonAfterIt(t *testing.T) {
 // Some failures are no outage.
 func TestAProviderThatFailsNowAndThenDoesNotPauseIntake(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 2, mustFaults(t, "503=0.4"))
+	inEveryStore(t, testAProviderThatFailsNowAndThenDoesNotPauseIntake)
+}
+
+func testAProviderThatFailsNowAndThenDoesNotPauseIntake(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 2, mustFaults(t, "503=0.4"))
 	w.orders(1000, 2)
 	s := w.start(map[string]string{"PAYMENT_TIMEOUT": "8s", "CHARGE_BUDGET": "9s"}) // a busy machine is no outage either
 	w.settled()
@@ -86,8 +96,13 @@ func (s *service) component(name string) component {
 // charged is looked up, and nothing is charged by asking again.
 func TestAForgottenKeyIsLookedUp(t *testing.T) {
 	t.Parallel()
+	inEveryStore(t, testAForgottenKeyIsLookedUp)
+}
+
+func testAForgottenKeyIsLookedUp(t *testing.T, offsets string) {
+	t.Helper()
 	const orders = 8 // fewer than say that the provider fails
-	w := setup(t, 1, mustFaults(t, "ignore-keys,reset-after=1"))
+	w := setupIn(t, offsets, 1, mustFaults(t, "ignore-keys,reset-after=1"))
 	w.orders(orders, 1)
 	s := w.start(map[string]string{
 		"PAYMENT_LOOKUP": "true", "PAYMENT_KEY_TTL": "1ms", "RETRY_HORIZON": "1h",

@@ -65,8 +65,13 @@ func (w *world) outcomes(n int) map[uuid.UUID]told {
 
 func TestEachOutcomeIsPublishedOnceInEffect(t *testing.T) {
 	t.Parallel()
+	inEveryStore(t, testEachOutcomeIsPublishedOnceInEffect)
+}
+
+func testEachOutcomeIsPublishedOnceInEffect(t *testing.T, offsets string) {
+	t.Helper()
 	const orders = 300
-	w := setup(t, 3, mustFaults(t, "402=0.2"))
+	w := setupIn(t, offsets, 3, mustFaults(t, "402=0.2"))
 	var records []*kgo.Record
 	for n := range int64(orders) {
 		o := newOrder(n + 1)

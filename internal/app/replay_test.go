@@ -41,7 +41,12 @@ func (s *service) post(path, body string, into any) int {
 // mended it is charged once, and not again when the offsets are reset.
 func TestPoisonRecordIsChargedOnceItsCauseIsMended(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1, paymenttest.Faults{})
+	inEveryStore(t, testPoisonRecordIsChargedOnceItsCauseIsMended)
+}
+
+func testPoisonRecordIsChargedOnceItsCauseIsMended(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 1, paymenttest.Faults{})
 	const neighbours = 400
 	var records []*kgo.Record
 	poison := newOrder(neighbours + 1)
@@ -106,7 +111,12 @@ func TestPoisonRecordIsChargedOnceItsCauseIsMended(t *testing.T) {
 // given up, and stays uncharged when the offsets are reset.
 func TestParkedEventsAreReplayedAndDiscardedThroughTheAPI(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1, paymenttest.Faults{Rules: []paymenttest.Rule{{Action: "400", Orders: []int64{1, 2}}}})
+	inEveryStore(t, testParkedEventsAreReplayedAndDiscardedThroughTheAPI)
+}
+
+func testParkedEventsAreReplayedAndDiscardedThroughTheAPI(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 1, paymenttest.Faults{Rules: []paymenttest.Rule{{Action: "400", Orders: []int64{1, 2}}}})
 	one, two, three := newOrder(1), newOrder(2), newOrder(3)
 	for _, o := range []order{one, two, three} {
 		w.produce(w.record(0, []byte(o.json())))

@@ -15,7 +15,12 @@ import (
 
 func TestAServiceThatDoesNotMigrateWaitsForTheSchema(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1, paymenttest.Faults{})
+	inEveryStore(t, testAServiceThatDoesNotMigrateWaitsForTheSchema)
+}
+
+func testAServiceThatDoesNotMigrateWaitsForTheSchema(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 1, paymenttest.Faults{})
 	empty := storetest.Empty(t)
 	s := w.start(map[string]string{"DATABASE_URL": empty, "MIGRATE_ON_START": "false"})
 	w.eventually("it says what it waits for", func() bool { return strings.Contains(s.Logs.String(), "billing migrate up") })

@@ -15,12 +15,17 @@ import (
 
 func TestTheProducersTraceReachesTheProvider(t *testing.T) {
 	t.Parallel()
+	inEveryStore(t, testTheProducersTraceReachesTheProvider)
+}
+
+func testTheProducersTraceReachesTheProvider(t *testing.T, offsets string) {
+	t.Helper()
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	t.Run("with a span of our own where spans are exported", func(t *testing.T) {
 		t.Parallel()
 		collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		t.Cleanup(collector.Close)
-		sent := traced(t, "00-"+trace+"-"+span+"-01", map[string]string{
+		sent := traced(t, offsets, "00-"+trace+"-"+span+"-01", map[string]string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_METRICS_EXPORTER": "none",
 		})
 		require.Regexp(t, "^00-"+trace+"-[0-9a-f]{16}-01$", sent.Get("traceparent"))
@@ -28,7 +33,7 @@ func TestTheProducersTraceReachesTheProvider(t *testing.T) {
 	})
 	t.Run("unchanged where they are not", func(t *testing.T) {
 		t.Parallel()
-		sent := traced(t, "00-"+trace+"-"+span+"-01", nil)
+		sent := traced(t, offsets, "00-"+trace+"-"+span+"-01", nil)
 		require.Equal(t, "00-"+trace+"-"+span+"-01", sent.Get("traceparent"))
 		require.Equal(t, "Bearer sesame", sent.Get("Authorization"))
 		require.Equal(t, "application/json", sent.Get("Content-Type"))
@@ -36,9 +41,9 @@ func TestTheProducersTraceReachesTheProvider(t *testing.T) {
 }
 
 // traced charges an event that came with the trace context, and returns the headers that the provider got.
-func traced(t *testing.T, traceparent string, env map[string]string) http.Header {
+func traced(t *testing.T, offsets, traceparent string, env map[string]string) http.Header {
 	t.Helper()
-	w := setup(t, 1, paymenttest.Faults{})
+	w := setupIn(t, offsets, 1, paymenttest.Faults{})
 	var mu sync.Mutex
 	seen := map[string]http.Header{}
 	spy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -66,7 +71,12 @@ func traced(t *testing.T, traceparent string, env map[string]string) http.Header
 
 func TestLogsHoldNoPayloadNoCustomerAndNoSecret(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1, mustFaults(t, "400=1@order:1"))
+	inEveryStore(t, testLogsHoldNoPayloadNoCustomerAndNoSecret)
+}
+
+func testLogsHoldNoPayloadNoCustomerAndNoSecret(t *testing.T, offsets string) {
+	t.Helper()
+	w := setupIn(t, offsets, 1, mustFaults(t, "400=1@order:1"))
 	o := newOrder(1)
 	bad := w.record(0, []byte(`{"secretNote":"hush","customerId":424242`))
 	w.produce(w.record(0, []byte(o.json())), bad)

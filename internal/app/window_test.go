@@ -15,8 +15,13 @@ import (
 // the charges are still known or not.
 func TestOffsetsResetToTheEarliestChargeNothingAgain(t *testing.T) {
 	t.Parallel()
+	inEveryStore(t, testOffsetsResetToTheEarliestChargeNothingAgain)
+}
+
+func testOffsetsResetToTheEarliestChargeNothingAgain(t *testing.T, offsets string) {
+	t.Helper()
 	const orders, forgotten = 200, 80
-	w := setup(t, 2, paymenttest.Faults{IgnoreKeys: true})
+	w := setupIn(t, offsets, 2, paymenttest.Faults{IgnoreKeys: true})
 	var records []*kgo.Record
 	for n := range int64(orders) {
 		r := w.record(int32(n%2), []byte(newOrder(n+1).json()))
