@@ -41,12 +41,7 @@ func (s *service) post(path, body string, into any) int {
 // mended it is charged once, and not again when the offsets are reset.
 func TestPoisonRecordIsChargedOnceItsCauseIsMended(t *testing.T) {
 	t.Parallel()
-	inEveryStore(t, testPoisonRecordIsChargedOnceItsCauseIsMended)
-}
-
-func testPoisonRecordIsChargedOnceItsCauseIsMended(t *testing.T, offsets string) {
-	t.Helper()
-	w := setupIn(t, offsets, 1, paymenttest.Faults{})
+	w := setup(t, 1, paymenttest.Faults{})
 	const neighbours = 400
 	var records []*kgo.Record
 	poison := newOrder(neighbours + 1)
