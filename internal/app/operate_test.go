@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,16 @@ func TestATopicThatOutlivesDeduplicationIsAWarning(t *testing.T) {
 	set := func(ms string) {
 		_, err := w.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &ms}}, w.topic)
 		require.NoError(t, err)
+		// Brokers take a while to spread it, and are asked once.
+		w.eventually("the topic's retention is set", func() bool {
+			all, err := w.admin.DescribeTopicConfigs(t.Context(), w.topic)
+			require.NoError(t, err)
+			topic, err := all.On(w.topic, nil)
+			require.NoError(t, err)
+			return slices.ContainsFunc(topic.Configs, func(c kadm.Config) bool {
+				return c.Key == "retention.ms" && c.MaybeValue() == ms
+			})
+		})
 	}
 	for ms, want := range map[string]component{
 		"604800000": {"topic", "ok", ""}, // 168h, as DEDUP_RETENTION

@@ -65,7 +65,8 @@ func testAProviderThatFailsNowAndThenDoesNotPauseIntake(t *testing.T, offsets st
 	t.Helper()
 	w := setupIn(t, offsets, 2, mustFaults(t, "503=0.4"))
 	w.orders(1000, 2)
-	s := w.start(map[string]string{"PAYMENT_TIMEOUT": "8s", "CHARGE_BUDGET": "9s"}) // a busy machine is no outage either
+	// A busy machine is no outage either, and leaves room for the quick attempts.
+	s := w.start(map[string]string{"PAYMENT_TIMEOUT": "8s", "CHARGE_BUDGET": "28s", "SHUTDOWN_TIMEOUT": "60s"})
 	w.settled()
 	require.Contains(t, s.scrape(), `billing_provider_pauses_total{cause="failing"} 0`)
 	require.EqualValues(t, 1000, w.provider.Ledger().CapturedOrders)
