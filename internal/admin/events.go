@@ -23,8 +23,9 @@ type eventView struct {
 	Intent      *intentView  `json:"intent"`
 	DeadLetters []letterView `json:"dead_letters"` // newest first, at most 20
 	Actions     []actionView `json:"actions"`      // what operators did to them, newest first, at most 100
-	Timeline    []momentView `json:"timeline"`     // all that is known of it, in the order of time
-	Duplicates  logView      `json:"duplicates"`   // how much of its duplicates the timeline tells
+	Duplicates  []loggedView `json:"duplicates"`   // the latest in the log, newest first, at most 100
+	Log         logView      `json:"duplicate_log"`
+	Timeline    []momentView `json:"timeline"` // all of it, in the order of time
 }
 
 // intentView is an unfinished charge.
@@ -87,7 +88,10 @@ func (s *Server) event(r *http.Request) (any, error) {
 func viewStory(story *domain.EventStory) eventView {
 	view := eventView{
 		EventID: story.EventID, DeadLetters: make([]letterView, len(story.Letters)), Actions: viewActions(story.Actions),
-		Timeline: viewTimeline(story.Timeline()), Duplicates: viewLog(story),
+		Duplicates: make([]loggedView, len(story.Duplicates)), Log: viewLog(story), Timeline: viewTimeline(story.Timeline()),
+	}
+	for i := range story.Duplicates {
+		view.Duplicates[i] = viewLogged(&story.Duplicates[i])
 	}
 	if story.Sighting != nil {
 		source := viewSource(story.Sighting.Source)

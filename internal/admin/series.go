@@ -11,8 +11,8 @@ import (
 // The longest windows that are shown by the minute and by the hour where nobody says
 // how: what still makes a curve that can be read.
 const (
-	byMinute = 3 * time.Hour
-	byHour   = 7 * day
+	fineWindow   = 3 * time.Hour
+	coarseWindow = 7 * day
 )
 
 // seriesView is the answer of /api/v1/dedup/series.
@@ -73,9 +73,9 @@ func seriesSteps() []domain.SeriesStep {
 // stepOf chooses the step of a window; 0 is the whole history.
 func stepOf(window time.Duration) domain.SeriesStep {
 	switch {
-	case window == 0 || window > byHour:
+	case window == 0 || window > coarseWindow:
 		return domain.StepDay
-	case window > byMinute:
+	case window > fineWindow:
 		return domain.StepHour
 	}
 	return domain.StepMinute

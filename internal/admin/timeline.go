@@ -73,22 +73,17 @@ func viewMoment(m *domain.Moment) momentView {
 	return view
 }
 
-// logView says how much of an event's duplicates its timeline can tell.
+// logView says how much of an event's duplicates is known.
 type logView struct {
-	Shown int `json:"shown"`
-	// More says that the log holds more of them than are shown.
-	More bool `json:"more"`
-	// Since is when the oldest duplicate that the log still holds was seen; null while
-	// the log is empty.
+	// Since is when the oldest duplicate that the log still holds was seen, of whatever
+	// event; null while the log is empty.
 	Since *time.Time `json:"since"`
-	// MayLack says that there may have been others, which the log has forgotten or the
-	// timeline does not show.
+	// More says that the log holds more of this event than are shown.
+	More bool `json:"more"`
+	// MayLack says that there may have been others: not shown, or forgotten by the log.
 	MayLack bool `json:"may_lack"`
 }
 
 func viewLog(story *domain.EventStory) logView {
-	return logView{
-		Shown: len(story.Duplicates), More: story.MoreDuplicates, Since: instant(story.LogBegins),
-		MayLack: story.MayLackDuplicates(),
-	}
+	return logView{Since: instant(story.LogBegins), More: story.MoreDuplicates, MayLack: story.MayLackDuplicates()}
 }

@@ -64,8 +64,12 @@ func TestTheTimelineOfAnEventTellsWhatGoesWithEachMoment(t *testing.T) {
 		map[string]any{"at": at(20), "what": "outcome", "status": "declined", "attempts": 4., "decline_code": "insufficient_funds"},
 		map[string]any{"at": at(20), "what": "resolved", "letter_id": 5.},
 	}, b.timeline(t))
-	require.Equal(t, map[string]any{"shown": 1., "more": false, "since": at(1), "may_lack": true},
-		b.show(t, "/api/v1/events/"+theID(1).String())["duplicates"])
+	shown := b.show(t, "/api/v1/events/"+theID(1).String())
+	require.Equal(t, map[string]any{"more": false, "since": at(1), "may_lack": true}, shown["duplicate_log"])
+	require.Equal(t, []any{map[string]any{
+		"id": 1., "event_id": theID(1).String(), "kind": "republished", "seen_at": at(2), "first_seen_at": at(0), "first": source,
+		"source": map[string]any{"topic": "orders", "partition": 3., "offset": 1001.},
+	}}, shown["duplicates"])
 }
 
 func TestTheTimelineOfAnUnfinishedChargeLooksAhead(t *testing.T) {

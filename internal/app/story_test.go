@@ -65,10 +65,10 @@ func TestAnEventTellsItsWholeStoryInOrder(t *testing.T) {
 
 	var story struct {
 		Timeline   []moment
-		Duplicates struct {
-			Shown   int
+		Duplicates []struct{ Kind string }
+		Log        struct {
 			MayLack bool `json:"may_lack"`
-		}
+		} `json:"duplicate_log"`
 	}
 	require.Equal(t, http.StatusOK, s.get("/api/v1/events/"+o.id.String(), &story))
 	var told []string
@@ -83,8 +83,9 @@ func TestAnEventTellsItsWholeStoryInOrder(t *testing.T) {
 		"replayed alice sent_round", "outcome captured", "resolved",
 		"duplicate 0 redelivered", "duplicate 1 republished", "duplicate 2 redelivered",
 	}, told)
-	require.Equal(t, 5, story.Duplicates.Shown)
-	require.False(t, story.Duplicates.MayLack)
+	require.Len(t, story.Duplicates, 5)
+	require.Equal(t, "conflicting", story.Duplicates[3].Kind, "newest first")
+	require.False(t, story.Log.MayLack)
 
 	var logged struct {
 		Items []struct {

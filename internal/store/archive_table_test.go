@@ -190,6 +190,24 @@ func TestStatisticsAndStoriesTouchFewRanges(t *testing.T) {
 	require.True(t, slices.Contains(seen, "day_0"))
 }
 
+// The plan of a statement that is kept for any event would lock every range.
+func TestAStoryWaitsForNoRangeButItsOwn(t *testing.T) {
+	t.Parallel()
+	s, databaseURL := storetest.Open(t)
+	conn := storetest.Conn(t, databaseURL)
+	days(t, conn, 3)
+	mine := processed{v7At(day(1, 1)), day(1, 2)}
+	fill(t, conn, mine)
+	execute(t, conn, `BEGIN`)
+	execute(t, conn, `LOCK TABLE day_0, day_2, processed_event_default IN ACCESS EXCLUSIVE MODE`)
+	for range 20 { // those of ArchiveConns sessions, more than five times each
+		got, known := story(t, s, mine.id)
+		require.True(t, known)
+		require.NotNil(t, got.Sighting)
+	}
+	execute(t, conn, `ROLLBACK`)
+}
+
 // A range that is being emptied is waited for, and one that was dropped since it was
 // listed is passed over.
 func TestARangeThatIsGoneMeanwhileIsPassedOver(t *testing.T) {
