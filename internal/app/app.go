@@ -17,6 +17,7 @@ import (
 	"example.com/billing/internal/domain"
 	"example.com/billing/internal/kafka"
 	"example.com/billing/internal/payment"
+	"example.com/billing/internal/retention"
 	"example.com/billing/internal/store"
 	"example.com/billing/internal/telemetry"
 )
@@ -35,6 +36,8 @@ type App struct {
 	consumer  *kafka.Consumer
 	outbox    *store.Outbox // nil where nothing is published, as is relay
 	relay     *kafka.Relay
+	forget    *forgetting
+	started   time.Time
 	facts     *topicFacts
 	admin     *admin.Server
 	listening bool
@@ -44,6 +47,7 @@ type App struct {
 // New builds every part in one straight line. It connects to nobody.
 func New(ctx context.Context, s Settings, p Process) (*App, error) {
 	a := &App{settings: s, clock: domain.SystemClock{}, faults: p.Faults}
+	a.started = a.clock.Now()
 	var err error
 	if a.telemetry, err = telemetry.Setup(ctx, telemetry.Config{
 		ServiceName: "billing", ServiceVersion: p.version(),
@@ -83,6 +87,9 @@ func New(ctx context.Context, s Settings, p Process) (*App, error) {
 		return nil, errors.Join(err, a.close(ctx))
 	}
 	if err = a.newRelay(); err != nil {
+		return nil, errors.Join(err, a.close(ctx))
+	}
+	if a.forget, err = newForgetting(&a.settings, a.store, name, a.telemetry.Meters(), retention.Parts{Clock: a.clock, Logger: a.log}); err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}
 	a.facts = &topicFacts{clock: a.clock, ask: a.consumer.TopicRetention}
@@ -137,9 +144,6 @@ func (a *App) Run(ctx context.Context) error {
 		return errors.Join(err, a.close(ctx))
 	}
 	a.log.InfoContext(ctx, "starting", "admin", addr, "topic", a.settings.Kafka.Topic, "group", a.settings.Kafka.GroupID)
-	for _, p := range a.settings.pending() {
-		a.log.InfoContext(ctx, "not built yet", "what", p)
-	}
 	a.log.InfoContext(ctx, "configuration", a.settings.logged()...)
 	for _, i := range a.settings.Inequalities() {
 		a.log.InfoContext(ctx, "safety inequality", "is", i.String())
@@ -190,9 +194,11 @@ func (a *App) work(ctx context.Context) error {
 		a.worker.Run(ctx)
 	}()
 	endRelay := a.startRelay(ctx)
+	waitForget := a.forget.start(ctx)
 	err := a.consumer.Run(ctx)
 	cancel()
 	<-retried
+	waitForget()
 	a.biller.Drain()
 	endRelay() // after the last commit
 	return err
@@ -218,6 +224,9 @@ func (a *App) close(ctx context.Context) error {
 		errs = append(errs, a.consumer.Close())
 	}
 	errs = append(errs, a.closeRelay())
+	if a.forget != nil {
+		errs = append(errs, a.forget.close())
+	}
 	if a.store != nil {
 		errs = append(errs, a.store.Close())
 	}

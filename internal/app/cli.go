@@ -73,7 +73,7 @@ func commands(p Process) *cobra.Command {
 	}
 	root.Version = p.version()
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serveCommand(p), migrateCommand(p), healthCommand(p), replayCommand(p), offsetsCommand(p), auditCommand(p), versionCommand(p))
+	root.AddCommand(serveCommand(p), migrateCommand(p), healthCommand(p), replayCommand(p), offsetsCommand(p), auditCommand(p), retentionCommand(p), versionCommand(p))
 	markUsage(root)
 	return root
 }

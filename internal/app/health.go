@@ -41,7 +41,8 @@ func (s *Settings) admin() admin.Config {
 	return admin.Config{Addr: s.Admin.Addr, Token: s.Admin.Token, ReadToken: s.Admin.ReadToken, Insecure: s.Admin.Insecure}
 }
 
-// checks are the components that health shows. Readiness depends on all but the relay.
+// checks are the components that health shows. Readiness depends on all but the relay
+// and retention.
 func (a *App) checks() []admin.Check {
 	checks := []admin.Check{
 		{Name: "database", Run: a.checkDatabase},
@@ -49,6 +50,7 @@ func (a *App) checks() []admin.Check {
 		{Name: "topic", Run: a.checkTopic},
 		{Name: "provider", Run: a.checkProvider},
 		{Name: "worker", Run: a.checkWorker},
+		{Name: "retention", Run: a.checkRetention},
 	}
 	if a.relay != nil {
 		checks = append(checks, admin.Check{Name: "relay", Run: a.checkRelay})

@@ -58,6 +58,7 @@ type FlowSettings struct {
 	MaxTransactions int           `env:"MAX_TRANSACTIONS" envDefault:"12"`
 	DedupRetention  time.Duration `env:"DEDUP_RETENTION" envDefault:"168h"`
 	RetentionMode   string        `env:"RETENTION_MODE" envDefault:"partition"`
+	RetentionRange  string        `env:"RETENTION_RANGE" envDefault:"day"`
 	OffsetStore     string        `env:"OFFSET_STORE" envDefault:"kafka"`
 	RequireUUIDv7   bool          `env:"REQUIRE_UUID_V7" envDefault:"false"`
 }

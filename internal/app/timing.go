@@ -114,7 +114,7 @@ func (s *Settings) Inequalities() []Inequality {
 		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "PAYMENT_KEY_TTL", RightIs: s.Payment.KeyTTL, Waived: s.Payment.Lookup, Guarantee: "a key is not sent after the provider forgot it"},
 		{Left: "RETRY_HORIZON", LeftIs: s.Flow.RetryHorizon, Right: "DEDUP_RETENTION", RightIs: s.Flow.DedupRetention, Guarantee: "an event is remembered for as long as it is retried"},
 		{
-			Left: "MAX_TRANSACTIONS + side pool + relay + admin", LeftIs: time.Duration(s.Flow.MaxTransactions + store.SideConns + store.RelayConns + store.ArchiveConns),
+			Left: "MAX_TRANSACTIONS + side pool + relay + retention + admin", LeftIs: time.Duration(s.Flow.MaxTransactions + store.SideConns + store.RelayConns + store.RetentionConns + store.ArchiveConns),
 			Right: "DATABASE_MAX_CONNS", RightIs: time.Duration(s.Database.MaxConns), OrEqual: true, IsCount: true,
 			Guarantee: "no part waits for another's connection",
 		},

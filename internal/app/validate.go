@@ -24,11 +24,12 @@ func (s *Settings) validate(vars map[string]string) error {
 			complaints = append(complaints, errors.New(i.String()))
 		}
 	}
-	complaints = append(complaints, s.unbuilt()...)
 	adminConfig := s.admin()
 	complaints = append(complaints,
 		s.kafka().Validate(),
 		s.validateTopics(),
+		s.validateRetention(),
+		oneOf("OFFSET_STORE", s.Flow.OffsetStore, inKafka, inPostgres),
 		s.payment().Validate(),
 		adminConfig.Validate(),
 		store.CheckURL(s.Database.URL),
@@ -52,27 +53,6 @@ func (s *Settings) bounds() (complaints []error) {
 	positive("SHUTDOWN_TIMEOUT", s.ShutdownTimeout > 0)
 	positive("MAX_IN_FLIGHT", s.Flow.MaxInFlight > 0)
 	return complaints
-}
-
-// unbuilt refuses values that ask for what this version does not do yet. A
-// default asks for nothing.
-func (s *Settings) unbuilt() (complaints []error) {
-	refuse := func(asked bool, name, value, what string) {
-		if asked {
-			complaints = append(complaints, fmt.Errorf("%s=%s: %s is not built yet", name, value, what))
-		}
-	}
-	f := &s.Flow
-	complaints = append(complaints,
-		oneOf("RETENTION_MODE", f.RetentionMode, "partition", "delete"),
-		oneOf("OFFSET_STORE", f.OffsetStore, inKafka, inPostgres))
-	refuse(f.RetentionMode == "delete", "RETENTION_MODE", "delete", "retention by deletes")
-	return complaints
-}
-
-// pending names what the defaults would do in a later version, for the log.
-func (*Settings) pending() []string {
-	return []string{"processed_event is kept for ever: DEDUP_RETENTION removes nothing yet"}
 }
 
 func (l *LogSettings) validate() error {

@@ -41,8 +41,12 @@ const tries = 3
 // dropRest is the longest pause between two turns that try to drop ranges in vain.
 const dropRest = time.Hour
 
-// askTimeout bounds one question to the brokers.
-const askTimeout = 15 * time.Second
+// Bounds of one question: to the brokers, which have to be asked one by one, and to the
+// database.
+const (
+	readerTimeout = 45 * time.Second
+	askTimeout    = 15 * time.Second
+)
 
 // counted is how far rows and intents are counted.
 const counted = 100_000

@@ -20,6 +20,7 @@ func (t *turn) drop(ctx context.Context, spent spent, leaves []domain.Leaf) {
 			continue
 		}
 		if t.now.Before(t.dropAt) || failures == tries || spent.already() {
+			t.stays(leaf)
 			continue
 		}
 		failures += t.dropOne(ctx, leaf, tries-failures)
@@ -61,8 +62,15 @@ func (t *turn) dropOne(ctx context.Context, leaf *domain.Leaf, tries int) (failu
 			return failures
 		}
 	}
-	t.notes[leaf.Table] = note{domain.RangeEmptied, "open batches hold the table; it is dropped when a short lock allows"}
+	t.stays(leaf)
 	return failures
+}
+
+// stays notes why a range without rows is still there.
+func (t *turn) stays(leaf *domain.Leaf) {
+	if t.cfg.Mode == domain.RetainByPartition {
+		t.notes[leaf.Table] = note{domain.RangeEmptied, "open batches hold the table; it is dropped when a short lock allows"}
+	}
 }
 
 // delete removes rows one by one, by the time they were written.

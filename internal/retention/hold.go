@@ -52,7 +52,7 @@ func (h *hold) ask(ctx context.Context, at time.Time) ([]domain.Unread, error) {
 	if h.reader == nil {
 		return nil, errNobody
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readerTimeout)
 	defer cancel()
 	return h.reader.UnreadBefore(ctx, at)
 }

@@ -74,8 +74,10 @@ func (t *turn) ranges(ctx context.Context) {
 	}
 	p := makePlan(leaves, t.now, &t.cfg)
 	t.within(ctx, func(spent spent) { t.attach(ctx, spent, p.attach) })
-	t.within(ctx, func(spent spent) { t.drop(ctx, spent, t.empty(ctx, spent, p.due)) })
+	var empty []domain.Leaf
+	t.within(ctx, func(spent spent) { empty = t.empty(ctx, spent, p.due) })
 	t.within(ctx, func(spent spent) { t.delete(ctx, spent, p.rest) })
+	t.within(ctx, func(spent spent) { t.drop(ctx, spent, empty) })
 	if leaves, err = t.parts.Table.Leaves(ctx); err != nil {
 		t.errs = append(t.errs, err)
 		return

@@ -27,14 +27,14 @@ func (w Width) Validate(retention time.Duration) error {
 	if w.ahead() == 0 {
 		return fmt.Errorf("%q is none of %v", string(w), Widths())
 	}
-	if n := int64(retention / w.about()); n > MaxRanges {
+	if n := int64(retention / w.About()); n > MaxRanges {
 		return fmt.Errorf("a retention of %s takes %d ranges of a %s each; at most %d: take wider ones", retention, n, w, MaxRanges)
 	}
 	return nil
 }
 
 // About returns the least time that a range of this width holds.
-func (w Width) about() time.Duration {
+func (w Width) About() time.Duration {
 	const day = 24 * time.Hour
 	switch w {
 	case Week:
