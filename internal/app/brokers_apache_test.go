@@ -28,6 +28,7 @@ var shared struct { // one broker for all tests of the binary
 }
 
 func TestMain(m *testing.M) {
+	actAsBilling()
 	storetest.Main(m, func() error {
 		if shared.broker == nil {
 			return nil

@@ -14,7 +14,10 @@ import (
 // sessionTimeout is what the brokers under test accept.
 const sessionTimeout = "2s"
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	actAsBilling()
+	storetest.Main(m)
+}
 
 // brokersUnderTest starts an embedded broker for the test.
 func brokersUnderTest(t testing.TB) []string {

@@ -186,8 +186,8 @@ func TestAnotherInstancePublishesWhenTheFirstOnesSessionDies(t *testing.T) {
 	for round := range int64(4) {
 		w.produce(w.record(0, []byte(newOrder(round+1).json())))
 		require.Len(t, w.outcomes(int(round)+1), int(round)+1)
-		require.EqualValues(t, 1, w.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`))
+		require.EqualValues(t, 1, w.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted
+			AND datname = current_database() AND application_name = 'billing-relay'`))
 		before := w.count(`SELECT epoch FROM outbox_cursor`)
 		w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name = 'billing-relay'`)

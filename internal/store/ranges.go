@@ -151,13 +151,3 @@ func (r *Ranges) On(ctx context.Context, what string, fn func(context.Context, *
 	}
 	return nil
 }
-
-// Chores are what else is forgotten, on the session.
-func (r *Ranges) Chores() []*Chore {
-	return choresOn(func() (session, error) {
-		if r.conn == nil {
-			return nil, ErrNotKeeping
-		}
-		return r.conn, nil
-	})
-}
