@@ -156,8 +156,10 @@ func TestListsAreFiltered(t *testing.T) {
 		"dead-letters?since=2026-03-01T12:00:31Z":                   {},
 		"dead-letters?since=2026-03-01T13:00:30%2B01:00":            {3, 2, 1},
 		"dead-letters?until=2026-03-01T12:00:30Z":                   {},
+
 		"dedup/duplicates":                  {3, 2, 1},
 		"dedup/duplicates?kind=republished": {2},
+
 		"dedup/duplicates?eventId=0195500a-7c00-7000-8000-000000000003":                  {3},
 		"dedup/duplicates?eventId=0195500a-7c00-7000-8000-000000000003&kind=redelivered": {},
 	} {
