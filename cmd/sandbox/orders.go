@@ -73,6 +73,7 @@ func addSourceFlags(c *cobra.Command, source *run.Source) {
 	f.StringVar(&source.File, "orders", "", "CSV file of orders: order_id,total_amount,currency")
 	f.Float64Var(&source.Duplicates, "duplicates", 0.2, "share of all records that are duplicates, half of them byte for byte, half encoded anew")
 	f.Float64Var(&source.Conflicts, "conflicts", 0, "share of all records that give the id of an event another amount, later on")
+	f.Float64Var(&source.Invalid, "invalid", 0, "share of all records that hold no valid event")
 	f.Float64Var(&source.Rate, "rate", 0, fmt.Sprintf("records per second (0: as fast as they go; an endless stream: %d)", ordersDefaultRate))
 	f.Uint64Var(&source.Seed, "seed", 0, "repeats the orders of an earlier run (default: another one each time)")
 }
@@ -85,6 +86,7 @@ type sentSummary struct {
 	Same        int64             `json:"same_record"`
 	Republished int64             `json:"republished"`
 	Conflicting int64             `json:"conflicting"`
+	Invalid     int64             `json:"invalid"`
 	Sums        map[string]string `json:"sums_minor"`
 }
 
@@ -112,7 +114,7 @@ func produceOrders(ctx context.Context, std streams, flags ordersFlags, producer
 	if err != nil {
 		return err
 	}
-	summary := sentSummary{flags.topic, sent.Records, sent.Unique, sent.Same, sent.Republished, sent.Conflicting, make(map[string]string)}
+	summary := sentSummary{flags.topic, sent.Records, sent.Unique, sent.Same, sent.Republished, sent.Conflicting, sent.Invalid, make(map[string]string)}
 	for code, minor := range sent.Totals {
 		summary.Sums[code] = minor.String()
 	}

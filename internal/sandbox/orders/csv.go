@@ -21,7 +21,7 @@ const byteOrderMark = "\ufeff"
 var csvHeader = []string{"order_id", "total_amount", "currency"} //nolint:gochecknoglobals // a constant list
 
 // FromCSV plans the orders of a file with the columns order_id, total_amount and currency, in the file's order. All N of them are
-// unique, and duplicates and conflicts come on top: round(N / (1 − Duplicates − Conflicts)) records. An error names the line.
+// unique, and the rest comes on top: round(N / (1 − Duplicates − Conflicts − Invalid)) records. An error names the line.
 func FromCSV(file io.Reader, options Options) (*Plan, error) {
 	options = withDefaults(options)
 	if err := validateOptions(options); err != nil {
@@ -33,10 +33,11 @@ func FromCSV(file io.Reader, options Options) (*Plan, error) {
 		return nil, fmt.Errorf("orders file: %w", err)
 	}
 
-	records := int(math.Round(float64(len(list)) / (1 - options.Duplicates - options.Conflicts)))
-	conflicts := int(math.Round(float64(records) * options.Conflicts))
+	records := int(math.Round(float64(len(list)) / (1 - options.Duplicates - options.Conflicts - options.Invalid)))
+	more := moreOf(records, options)
+	more.duplicates = max(0, records-len(list)-more.conflicts-more.invalid)
 
-	return newPlan(options, len(list), records-len(list)-conflicts, conflicts, func(i int) order { return list[i] })
+	return newPlan(options, len(list), more, func(i int) order { return list[i] })
 }
 
 func readCSV(file io.Reader) ([]order, error) {

@@ -99,6 +99,25 @@ func (p *Plan) conflict(i int, r *rand.Rand) Record {
 	return p.again(e, Conflicting, i, r)
 }
 
+// invalid is a record of the i-th order that says nothing usable: none at all, half of something, no event, no text.
+func (p *Plan) invalid(i int, r *rand.Rand) Record {
+	rec := p.record(p.event(i), r)
+	rec.Kind = Invalid
+
+	switch r.IntN(4) {
+	case 0:
+		rec.Value = nil
+	case 1:
+		rec.Value = []byte(`{"eventId":`)
+	case 2:
+		rec.Value = fmt.Appendf(nil, `{"orderId":%d,"customerId":1,"totalAmount":1.00,"currency":"EUR"}`, rec.OrderID)
+	case 3:
+		rec.Value = []byte{0xff, 0xfe, byte(r.IntN(256))}
+	}
+
+	return rec
+}
+
 // again encodes an event anew.
 func (p *Plan) again(e event, kind Kind, number int, r *rand.Rand) Record {
 	rec := p.record(e, r)

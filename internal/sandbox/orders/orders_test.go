@@ -101,7 +101,7 @@ func TestDuplicatesAreOfTheirKind(t *testing.T) {
 			require.False(t, known)
 
 			originals[event.ID] = r
-		case orders.Conflicting:
+		case orders.Conflicting, orders.Invalid:
 			require.Fail(t, "none were asked for")
 		case orders.Repeated:
 			require.True(t, r.Equal(last), "a repeated record follows its original")
@@ -167,6 +167,34 @@ func TestConflictsGiveAnEventThatIsOutAnotherAmountAndNothingElse(t *testing.T) 
 	}
 
 	require.Equal(t, 200, found)
+}
+
+func TestInvalidRecordsHoldNoEvent(t *testing.T) {
+	t.Parallel()
+
+	plan := generate(t, 2000, orders.Options{Seed: 5, Duplicates: 0.2, Conflicts: 0.1, Invalid: 0.05, Traced: true})
+	e := plan.Expected()
+	require.Equal(t, [5]int{1300, 200, 200, 200, 100}, [5]int{e.Unique, e.Repeated, e.Republished, e.Conflicting, e.Invalid})
+
+	found, records := 0, 0
+	forms := map[string]bool{}
+
+	for r := range plan.Records() {
+		if records++; r.Kind != orders.Invalid {
+			decode(t, r)
+
+			continue
+		}
+
+		found++
+		forms[string(r.Value[:min(len(r.Value), 3)])] = true
+		_, err := domain.Decoder{}.Decode(&domain.Record{Key: r.Key, Value: r.Value})
+		require.Error(t, err)
+	}
+
+	require.Equal(t, 100, found)
+	require.Equal(t, 2000, records)
+	require.Greater(t, len(forms), 3, "in every form")
 }
 
 func TestOriginalsFollowTheContract(t *testing.T) {

@@ -24,8 +24,10 @@ type Options struct {
 	// Duplicates is the share of all records that are duplicates, 0 to MaxDuplicates.
 	Duplicates float64
 	// Conflicts is the share of all records that carry the id of an event with another amount, later on. Together with the duplicates
-	// they are at most MaxDuplicates.
+	// and the invalid ones they are at most MaxDuplicates.
 	Conflicts float64
+	// Invalid is the share of all records that hold no valid event, and no event id.
+	Invalid float64
 	// FirstOrderID is the id of the first order, those of the others follow; 0: 1. A CSV file has its own.
 	FirstOrderID int64
 	// Customers is the number of customers, of whom a few order most (Zipf); 0: DefaultCustomers.
@@ -40,13 +42,15 @@ type Options struct {
 
 // Expected is what a plan comes to.
 type Expected struct {
-	// Records = Unique + Repeated + Republished + Conflicting.
+	// Records = Unique + Repeated + Republished + Conflicting + Invalid.
 	Records, Unique int
 	// Repeated records are the same bytes, key and headers once more, right behind the original. Republished ones say the same
 	// in other bytes, later on. To a consumer both are the same event at another offset.
 	Repeated, Republished int
 	// Conflicting records give the id of an event that is out already another meaning. They are to be charged under no circumstances.
 	Conflicting int
+	// Invalid records hold no valid event, and no event id.
+	Invalid int
 	// Sums are the amounts of the unique orders per currency, in minor units.
 	Sums map[string]int64
 }
@@ -79,22 +83,32 @@ func Generate(records int, options Options) (*Plan, error) {
 		return nil, fmt.Errorf("plan of orders: %w", err)
 	}
 
-	duplicates := int(math.Round(float64(records) * options.Duplicates))
-	conflicts := int(math.Round(float64(records) * options.Conflicts))
+	more := moreOf(records, options)
 
-	return newPlan(options, records-duplicates-conflicts, duplicates, conflicts, source.order)
+	return newPlan(options, records-more.all(), more, source.order)
 }
 
+// more is what comes beside the orders.
+type more struct{ duplicates, conflicts, invalid int }
+
+func moreOf(records int, o Options) more {
+	share := func(of float64) int { return int(math.Round(float64(records) * of)) }
+
+	return more{share(o.Duplicates), share(o.Conflicts), share(o.Invalid)}
+}
+
+func (m more) all() int { return m.duplicates + m.conflicts + m.invalid }
+
 // newPlan works out the expected result and the start.
-func newPlan(options Options, unique, duplicates, conflicts int, orderAt func(int) order) (*Plan, error) {
+func newPlan(options Options, unique int, more more, orderAt func(int) order) (*Plan, error) {
 	if unique < 1 {
 		return nil, errors.New("plan of orders: duplicates only")
 	}
 
 	p := &Plan{options: options, orderAt: orderAt}
 	p.expected = Expected{
-		Records: unique + duplicates + conflicts, Unique: unique,
-		Repeated: (duplicates + 1) / 2, Republished: duplicates / 2, Conflicting: conflicts,
+		Records: unique + more.all(), Unique: unique,
+		Repeated: (more.duplicates + 1) / 2, Republished: more.duplicates / 2, Conflicting: more.conflicts, Invalid: more.invalid,
 		Sums: map[string]int64{},
 	}
 
@@ -161,8 +175,9 @@ func validateOptions(o Options) error {
 		errs = append(errs, fmt.Errorf("duplicates %v: not between 0 and %v of the records", o.Duplicates, MaxDuplicates))
 	}
 
-	if !(o.Conflicts >= 0 && o.Duplicates+o.Conflicts <= MaxDuplicates) {
-		errs = append(errs, fmt.Errorf("conflicts %v: below zero, or with the duplicates more than %v of the records", o.Conflicts, MaxDuplicates))
+	if !(o.Conflicts >= 0 && o.Invalid >= 0 && o.Duplicates+o.Conflicts+o.Invalid <= MaxDuplicates) {
+		errs = append(errs, fmt.Errorf("conflicts %v and invalid ones %v: below zero, or with the duplicates more than %v of the records",
+			o.Conflicts, o.Invalid, MaxDuplicates))
 	}
 
 	if o.Customers < 1 {

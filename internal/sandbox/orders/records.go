@@ -17,6 +17,8 @@ const (
 	Republished
 	// Conflicting is a record with the id of the event and another amount, later on.
 	Conflicting
+	// Invalid is a record that holds no valid event, with the key of an order.
+	Invalid
 )
 
 // Header is a header of a record.
@@ -42,7 +44,7 @@ func (p *Plan) Records() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		w := walk{
 			plan: p, yield: yield,
-			random: random(p.options.Seed, streamSchedule, 0), conflicts: random(p.options.Seed, streamConflict, 0),
+			random: random(p.options.Seed, streamSchedule, 0), odd: random(p.options.Seed, streamOdd, 0),
 		}
 		w.run()
 	}
@@ -53,8 +55,8 @@ type walk struct {
 	plan   *Plan
 	yield  func(Record) bool
 	random *rand.Rand
-	// conflicts are random numbers of their own, so that the rest of a plan is the same without them.
-	conflicts *rand.Rand
+	// odd are random numbers of their own for what is out of order, so that the rest of a plan is the same without.
+	odd *rand.Rand
 	// due[i % republishWindow] is what is to come once order i is out.
 	due   [republishWindow][]due
 	twins int
@@ -71,6 +73,7 @@ func (w *walk) run() {
 	repeats := quota{left: w.plan.expected.Repeated, over: unique}
 	republishes := quota{left: w.plan.expected.Republished, over: unique}
 	conflicts := quota{left: w.plan.expected.Conflicting, over: unique}
+	invalid := quota{left: w.plan.expected.Invalid, over: unique}
 
 	for i := range unique {
 		r := w.plan.original(i)
@@ -91,8 +94,14 @@ func (w *walk) run() {
 			w.schedule(due{i, Republished}, w.random)
 		}
 
-		for range conflicts.next(w.conflicts) {
-			w.schedule(due{i, Conflicting}, w.conflicts)
+		for range conflicts.next(w.odd) {
+			w.schedule(due{i, Conflicting}, w.odd)
+		}
+
+		for range invalid.next(w.odd) {
+			if !w.yield(w.plan.invalid(i, w.odd)) {
+				return
+			}
 		}
 
 		if !w.republish(i % republishWindow) {
@@ -117,7 +126,7 @@ func (w *walk) republish(slot int) bool {
 			w.twins++
 			again = w.plan.twin(d.order, w.twins)
 		} else {
-			again = w.plan.conflict(d.order, w.conflicts)
+			again = w.plan.conflict(d.order, w.odd)
 		}
 
 		if !w.yield(again) {

@@ -10,7 +10,7 @@ const (
 	streamCustomer
 	streamSchedule
 	streamTwin
-	streamConflict
+	streamOdd
 )
 
 // random returns the random numbers of one purpose and one record. They must be repeatable, and guard nothing.

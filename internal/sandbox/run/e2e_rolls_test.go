@@ -45,7 +45,8 @@ func TestInstancesThatJoinAndLeaveBesideKillsChargeEachOrderOnce(t *testing.T) {
 	t.Parallel()
 	s := &screen{}
 	o := options(t, func(o *run.Options) {
-		o.Instances, o.Joins, o.Kills, o.Source.Records, o.Source.Conflicts = 3, 3, 2, 4000, 0.01
+		o.Instances, o.Joins, o.Kills, o.Source.Records = 3, 3, 2, 4000
+		o.Source.Conflicts, o.Source.Invalid = 0.01, 0.005
 	})
 	r, err := run.Run(t.Context(), o, run.NewConsole(s, false))
 	require.NoError(t, err, s)
@@ -55,6 +56,8 @@ func TestInstancesThatJoinAndLeaveBesideKillsChargeEachOrderOnce(t *testing.T) {
 	require.Zero(t, r.DoubleCharges)
 	require.Zero(t, r.UnexplainedPosts)
 	require.Equal(t, int64(40), r.Duplicates.Conflicting, "as many as were sent")
+	require.Equal(t, int64(20), r.Invalid)
+	require.Equal(t, int64(3140), r.Captured)
 	require.GreaterOrEqual(t, r.Duplicates.Redelivered+r.Duplicates.Republished, int64(800))
 	requireTidy(t, s)
 }

@@ -132,10 +132,22 @@ type Logged struct {
 	First   string // of the record that it repeats, likewise
 }
 
-// parkedFor counts the dead letters of a reason.
-func (b *Book) parkedFor(reason string) (n int64) {
+// unasked counts the dead letters that say nothing about the orders: of records that hold
+// no valid event, and of those that give one another meaning.
+func (b *Book) unasked() int64 {
+	n := b.invalidLetters()
 	for _, l := range b.Letters {
-		if l.Reason == reason {
+		if l.Reason == conflictingPayload {
+			n++
+		}
+	}
+	return n
+}
+
+// invalidLetters counts the dead letters of records that hold no valid event.
+func (b *Book) invalidLetters() (n int64) {
+	for _, l := range b.Letters {
+		if strings.HasPrefix(l.Reason, "invalid_") {
 			n++
 		}
 	}

@@ -37,7 +37,7 @@ func (j *judge) money() {
 // with a charge of its amount, whatever the outcome, or with a dead letter.
 func (j *judge) orders(broken int64) {
 	f := j.f
-	if int64(len(f.Book.Letters)) > f.Book.parkedFor(conflictingPayload) {
+	if int64(len(f.Book.Letters)) > f.Book.unasked() {
 		j.skip("currencies", int64(len(f.Sent.Totals)), "the amounts of dead letters are not in charge")
 		return
 	}

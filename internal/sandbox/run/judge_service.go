@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 )
@@ -59,7 +58,7 @@ func (j *judge) outcomes() {
 	if f.Setup.Faulty {
 		j.skip("parked", r.Parked, "a provider that fails may be the reason"+reasons(f.Book.Letters))
 	} else {
-		j.line("parked", r.Parked, r.Parked == f.Book.parkedFor(conflictingPayload), "no reason to give one up%s", reasons(f.Book.Letters))
+		j.line("parked", r.Parked, r.Parked == f.Book.unasked(), "no reason to give one up%s", reasons(f.Book.Letters))
 	}
 	claimed, unclaimed := f.Book.Unfinished()
 	r.Unfinished = claimed + unclaimed
@@ -116,7 +115,7 @@ func (j *judge) counters() {
 	j.line("processed", c.Processed, c.Processed+c.Recovered == ended+claimed+b.Parked() && c.Processed == b.Processed,
 		"= %s ended + %s unfinished + %s parked", number(ended), number(claimed), number(b.Parked()))
 	agree := c.Captured == j.statuses["captured"] && c.Declined == j.statuses["declined"] &&
-		c.DuplicateOrder == j.statuses["duplicate_order"] && c.Discard == j.statuses["discarded"] && c.Invalid == j.invalidLetters()
+		c.DuplicateOrder == j.statuses["duplicate_order"] && c.Discard == j.statuses["discarded"] && c.Invalid == b.invalidLetters()
 	j.line("counted as ended", ended, agree, "each counter is its number of rows in charge")
 	same := len(j.f.Stats) > 0
 	for _, s := range j.f.Stats {
@@ -130,13 +129,4 @@ func (j *judge) counters() {
 func (j *judge) receivedFits() bool {
 	received := j.f.Book.Counters.Received
 	return received == j.f.Sent.Records || !j.quiet && received > j.f.Sent.Records
-}
-
-func (j *judge) invalidLetters() (n int64) {
-	for _, l := range j.f.Book.Letters {
-		if strings.HasPrefix(l.Reason, "invalid_") {
-			n++
-		}
-	}
-	return n
 }

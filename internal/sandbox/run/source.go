@@ -29,6 +29,8 @@ type Source struct {
 	Duplicates float64
 	// Conflicts is the share of all records that give the id of an event another amount.
 	Conflicts float64
+	// Invalid is the share of all records that hold no valid event.
+	Invalid float64
 	// Rate is in records per second; 0: as fast as they go, which an endless stream must not.
 	Rate float64
 	Seed uint64
@@ -69,7 +71,7 @@ func (s Source) Plan() (*orders.Plan, error) {
 }
 
 func (s Source) options(chunk uint64, first int64) orders.Options {
-	return orders.Options{Seed: s.Seed + chunk, Duplicates: s.Duplicates, Conflicts: s.Conflicts, FirstOrderID: first, Traced: true}
+	return orders.Options{Seed: s.Seed + chunk, Duplicates: s.Duplicates, Conflicts: s.Conflicts, Invalid: s.Invalid, FirstOrderID: first, Traced: true}
 }
 
 // Producer produces the orders of a source.
@@ -148,6 +150,7 @@ func (p *Producer) send(ctx context.Context, sent *Sent, plan *orders.Plan) erro
 	sent.Same += int64(e.Repeated)
 	sent.Republished += int64(e.Republished)
 	sent.Conflicting += int64(e.Conflicting)
+	sent.Invalid += int64(e.Invalid)
 	for code, minor := range e.Sums {
 		if sent.Totals[code] == nil {
 			sent.Totals[code] = new(big.Int)
