@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func withoutProvider(environ []string) []string {
 			return environ
 		}
 	}
-	return append(environ[:len(environ):len(environ)], "PAYMENT_URL="+standIns()["PAYMENT_URL"])
+	return append(slices.Clip(environ), "PAYMENT_URL="+standIns()["PAYMENT_URL"])
 }
 
 // retain makes one turn.

@@ -60,7 +60,9 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-func (p *process) leads() bool { return strings.Contains(p.scrape(), "\nbilling_retention_leading 1\n") }
+func (p *process) leads() bool {
+	return strings.Contains(p.scrape(), "\nbilling_retention_leading 1\n")
+}
 
 func TestWhenTheProcessThatDoesRetentionIsKilledAnotherDoesItWithinAMinute(t *testing.T) {
 	t.Parallel()

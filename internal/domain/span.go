@@ -57,13 +57,13 @@ const lastMilli = 1<<48 - 1
 func FirstID(at time.Time) uuid.UUID {
 	var id uuid.UUID
 	ms := min(max(at.UnixMilli(), 0), lastMilli)
-	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<16) //nolint:gosec // not negative
+	binary.BigEndian.PutUint64(id[:8], uint64(ms)<<16)
 	return id
 }
 
 // InstantOf returns the millisecond in the first 48 bits of an id, in UTC, and whether
 // the id is the lowest one of it.
 func InstantOf(id uuid.UUID) (at time.Time, lowest bool) {
-	at = time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC() //nolint:gosec // 48 bits
+	at = time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
 	return at, FirstID(at) == id
 }

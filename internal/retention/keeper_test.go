@@ -157,8 +157,8 @@ func TestEachChoreFailsByItself(t *testing.T) {
 					chore{"worse", on(`SELECT pg_terminate_backend(pg_backend_pid())`)},
 					chore{"good", on(`CREATE TABLE proof AS SELECT 1`)},
 				}
-				ranges = p.Place.(*store.Ranges)
 			})
+			ranges = w.ranges
 			var report domain.RetentionReport
 			if leading {
 				w.running(w.keeper)

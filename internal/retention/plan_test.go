@@ -1,9 +1,9 @@
 package retention
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -135,7 +135,7 @@ func TestByDeletesNoRangeIsAttachedAndThoseThatAreThereAreDrained(t *testing.T) 
 func TestRandomizedTheRangesHaveNoHoleAndNoOverlap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 5))
 			now := at("2026-01-01 00:00:00").Add(time.Duration(random.Int64N(int64(4 * 365 * day))))

@@ -25,7 +25,9 @@ func (s *Store) Pools() map[string]*sql.DB {
 
 // Chores returns the chores on the side pool.
 func (s *Store) Chores() []*Chore {
-	return choresOn(func(ctx context.Context, _ string, fn func(context.Context, session) error) error { return fn(ctx, s.pools[1]) })
+	return choresOn(func(ctx context.Context, _ string, fn func(context.Context, session) error) error {
+		return fn(ctx, s.pools[1])
+	})
 }
 
 // SetScanMax sets up to which size in bytes the default partition is looked through.
