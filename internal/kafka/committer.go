@@ -20,8 +20,8 @@ const commitRetry = 500 * time.Millisecond
 
 const (
 	// commitTimeout is how long a commit is waited for. The client's own call has no
-	// deadline, and after some rebalances it did not return for as long as we looked (seen
-	// with 2.13: now and then one, now and then several in a row).
+	// deadline. Commits go over the connection that the member joins on: a coordinator that
+	// owes it an answer there answers none of them, for up to max.poll.interval.ms.
 	commitTimeout = 3 * time.Second
 	// maxCommits bounds the commits that have not returned, each of which holds a thread.
 	maxCommits = 16

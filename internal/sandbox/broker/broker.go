@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"syscall"
@@ -86,12 +87,14 @@ func Start(options Options) (*Broker, error) {
 }
 
 func startOn(options Options, port int) (*Broker, error) {
-	cluster, err := kfake.NewCluster(settings(options, port)...)
+	doors := newDoors()
+
+	cluster, err := kfake.NewCluster(append(settings(options, port), kfake.ListenFn(doors.behind(options.listen)))...)
 	if err != nil {
 		return nil, fmt.Errorf("start embedded broker on port %d: %w", port, err)
 	}
 
-	keeper, err := keep(cluster, port, options.session())
+	keeper, err := keep(cluster, doors, port, options.session())
 	if err != nil {
 		cluster.Close()
 
@@ -139,6 +142,15 @@ func (o Options) session() time.Duration {
 	return cmp.Or(o.MinSessionTimeout, DefaultMinSessionTimeout)
 }
 
+// listen listens, and says that it does so where it is told to.
+func (o Options) listen(network, at string) (net.Listener, error) {
+	if o.Advertise != "" {
+		return advertising(o.Advertise)(network, at)
+	}
+
+	return net.Listen(network, at) //nolint:noctx // returns at once
+}
+
 func settings(o Options, port int) []kfake.Opt {
 	session := o.session()
 	params := map[string]string{
@@ -152,10 +164,6 @@ func settings(o Options, port int) []kfake.Opt {
 	opts := []kfake.Opt{
 		kfake.NumBrokers(1), kfake.Ports(port), kfake.GroupMinSessionTimeout(session), kfake.BrokerConfigs(params),
 	}
-	if o.Advertise != "" {
-		opts = append(opts, kfake.ListenFn(advertising(o.Advertise)))
-	}
-
 	if o.DataDir != "" {
 		opts = append(opts, kfake.DataDir(o.DataDir))
 	}

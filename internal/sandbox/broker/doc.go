@@ -5,7 +5,7 @@
 // hold on a real broker is tested on one as well (package apache).
 //
 // A member that waits for an answer to JoinGroup or SyncGroup does not lose its session meanwhile, as with Kafka; by itself kfake drops
-// it without ever answering. See keeper.go.
+// it without ever answering. See keeper.go, which the tests that speak to a bare kfake do without.
 //
 // Nothing expires: a run is audited against every record of it. In memory a record of 400 bytes costs about 700 bytes of heap, so
 // a million take 0.7 GB; give long runs a DataDir, which keeps them on disk and over a restart.

@@ -35,9 +35,11 @@ const (
 //     with it the partitions that it is given.
 //
 // So the keeper beats for who waits, from JoinGroup or SyncGroup until the group has answered, and once more after that: from
-// then on the member's own session counts, whether it is still there or not.
+// then on the member's own session counts, whether it is still there or not. Where it comes too late, for the whole
+// process stood still say, it closes the connection of who was dropped: the client connects and joins again at once.
 type keeper struct {
 	cluster *kfake.Cluster
+	doors   *doors
 	client  *kgo.Client
 	every   time.Duration
 	end     context.CancelFunc
@@ -55,10 +57,11 @@ type wait struct {
 	state string // of the group while it does
 	epoch int32  // likewise
 	since time.Time
+	host  string // the member's, once the group has told it
 }
 
 // keep starts a keeper for a broker that listens on this port of 127.0.0.1, with so short sessions.
-func keep(cluster *kfake.Cluster, port int, session time.Duration) (*keeper, error) {
+func keep(cluster *kfake.Cluster, doors *doors, port int, session time.Duration) (*keeper, error) {
 	// Not the advertised address: behind it there may be a proxy that is cut.
 	client, err := kgo.NewClient(kgo.SeedBrokers(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))))
 	if err != nil {
@@ -67,7 +70,7 @@ func keep(cluster *kfake.Cluster, port int, session time.Duration) (*keeper, err
 
 	ctx, end := context.WithCancel(context.Background())
 	k := &keeper{
-		cluster: cluster, client: client, every: session / beatsPerSession,
+		cluster: cluster, doors: doors, client: client, every: session / beatsPerSession,
 		end: end, ended: make(chan struct{}), waiting: make(map[seat]wait),
 	}
 	cluster.ControlKey(int16(kmsg.JoinGroup), k.hear)
@@ -94,10 +97,10 @@ func (k *keeper) hear(request kmsg.Request) (kmsg.Response, error, bool) { //nol
 		}
 
 		if group := k.cluster.GroupInfo(r.Group); group != nil {
-			k.note(seat{r.Group, r.MemberID}, wait{joining, group.Epoch, time.Now()})
+			k.note(seat{r.Group, r.MemberID}, wait{state: joining, epoch: group.Epoch, since: time.Now()})
 		}
 	case *kmsg.SyncGroupRequest:
-		k.note(seat{r.Group, r.MemberID}, wait{syncing, r.Generation, time.Now()})
+		k.note(seat{r.Group, r.MemberID}, wait{state: syncing, epoch: r.Generation, since: time.Now()})
 	}
 
 	return nil, nil, false
@@ -139,21 +142,54 @@ func (k *keeper) all() map[seat]wait {
 // beat sends one heartbeat for a member, and forgets it where that was the last one.
 func (k *keeper) beat(ctx context.Context, s seat, w wait) {
 	group := k.cluster.GroupInfo(s.group)
-	// What was only just heard may not have been handled yet.
-	over := group == nil || (group.State != w.state || group.Epoch != w.epoch) && time.Since(w.since) > k.every
+	if group == nil {
+		k.forget(s, w)
 
-	if group != nil {
-		ctx, cancel := context.WithTimeout(ctx, beatTimeout)
-		defer cancel()
-
-		beat := kmsg.NewPtrHeartbeatRequest()
-		beat.Group, beat.MemberID, beat.Generation = s.group, s.member, group.Epoch
-		// An error says that the group or the member has moved on: the next look tells.
-		_, _ = k.client.SeedBrokers()[0].Request(ctx, beat)
+		return
 	}
 
-	if over {
+	host := ""
+
+	for _, m := range group.Members {
+		if m.MemberID == s.member {
+			host = m.ClientHost
+		}
+	}
+
+	// What was only just heard may not have been handled yet.
+	handled := time.Since(w.since) > k.every
+
+	switch {
+	case host == "" && w.host != "" && handled: // dropped
+		k.doors.shut(w.host)
 		k.forget(s, w)
+	case handled && (group.State != w.state || group.Epoch != w.epoch):
+		k.send(ctx, s, group.Epoch)
+		k.forget(s, w)
+	default:
+		k.send(ctx, s, group.Epoch)
+		k.see(s, w, host)
+	}
+}
+
+// send sends one heartbeat for a member. An error says that the group or the member has moved on: the next look tells.
+func (k *keeper) send(ctx context.Context, s seat, epoch int32) {
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+
+	beat := kmsg.NewPtrHeartbeatRequest()
+	beat.Group, beat.MemberID, beat.Generation = s.group, s.member, epoch
+	_, _ = k.client.SeedBrokers()[0].Request(ctx, beat)
+}
+
+// see takes down where a member that waits is connected from, unless it waits anew.
+func (k *keeper) see(s seat, w wait, host string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	if k.waiting[s] == w && host != "" {
+		w.host = host
+		k.waiting[s] = w
 	}
 }
 

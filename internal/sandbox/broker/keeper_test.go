@@ -69,8 +69,8 @@ func (m *member) enter() *member {
 	return m
 }
 
-// tryJoin waits for the group to come together.
-func (m *member) tryJoin() (code int16) {
+// joining is its request to join.
+func (m *member) joining() *kmsg.JoinGroupRequest {
 	meta := kmsg.NewConsumerMemberMetadata()
 	meta.Topics, meta.UserData = []string{topic}, []byte(m.data)
 
@@ -79,7 +79,12 @@ func (m *member) tryJoin() (code int16) {
 	ask.SessionTimeoutMillis, ask.RebalanceTimeoutMillis = int32(session.Milliseconds()), int32(rebalanceLimit.Milliseconds())
 	ask.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: meta.AppendTo(nil)}}
 
-	answer, ok := request[*kmsg.JoinGroupResponse](m, ask)
+	return ask
+}
+
+// tryJoin waits for the group to come together.
+func (m *member) tryJoin() (code int16) {
+	answer, ok := request[*kmsg.JoinGroupResponse](m, m.joining())
 	if !ok {
 		return noAnswer
 	}
@@ -240,11 +245,7 @@ func TestANewMemberThatDiesBeforeItIsAnsweredIsDroppedByItsSession(t *testing.T)
 
 	dead := newMember(t, b).enter()
 	ctx, die := context.WithCancel(t.Context())
-	asking := kmsg.NewPtrJoinGroupRequest()
-	asking.Group, asking.MemberID, asking.ProtocolType = group, dead.id, "consumer"
-	asking.SessionTimeoutMillis, asking.RebalanceTimeoutMillis = int32(session.Milliseconds()), int32(rebalanceLimit.Milliseconds())
-	asking.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: (&kmsg.ConsumerMemberMetadata{}).AppendTo(nil)}}
-	asked := aside(func() int16 { _, _ = dead.client.SeedBrokers()[0].Request(ctx, asking); return 0 })
+	asked := aside(func() int16 { _, _ = dead.client.SeedBrokers()[0].Request(ctx, dead.joining()); return 0 })
 
 	awaitState(t, b, "PreparingRebalance", 2)
 	die()
@@ -275,4 +276,36 @@ func TestAMemberThatDiesWhileItWaitsIsNotKeptBeyondTheRound(t *testing.T) {
 	leader.beatFor(longRound)
 	awaitState(t, b, "PreparingRebalance", 1)
 	require.Zero(t, leader.tryJoin())
+}
+
+// However it came that a member is dropped while it waits: its client hears of it, and may join again.
+func TestWhoIsDroppedWhileItWaitsLosesItsConnection(t *testing.T) {
+	t.Parallel()
+
+	b := start(t, broker.Options{Topics: map[string]int32{topic: 2}})
+	leader, other := pair(t, b)
+	other.data = "changed"
+	failed := make(chan error, 1)
+
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
+		defer cancel()
+
+		_, err := other.client.SeedBrokers()[0].Request(ctx, other.joining())
+		failed <- err
+	}()
+	awaitState(t, b, "PreparingRebalance", 2)
+	leader.beatFor(session)
+
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Group, leave.Members = group, []kmsg.LeaveGroupRequestMember{{MemberID: other.id}}
+	_, ok := request[*kmsg.LeaveGroupResponse](leader, leave)
+	require.True(t, ok)
+
+	err := <-failed
+	require.Error(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.Zero(t, leader.tryJoin())
+	require.Zero(t, leader.trySync())
+	require.Equal(t, kerr.UnknownMemberID.Code, other.tryJoin(), "it is answered again")
 }

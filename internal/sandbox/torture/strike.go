@@ -126,9 +126,9 @@ func (w *world) flight(ctx context.Context) int {
 	}
 }
 
-// unwedge starts the embedded broker anew. It was seen to answer no request to join the
-// group any more, for minutes and with every member alive, after one had died; why is not
-// known. Apache Kafka was not, and is left alone: there it would be a finding.
+// unwedge starts the embedded broker anew: whatever it has forgotten to answer, it is asked again then. What was known
+// to stop it (package broker, keeper) is mended, so that this should not be needed. Apache Kafka is left alone:
+// there it would be a finding.
 func (w *world) unwedge(ctx context.Context) {
 	w.idle = 0
 	if w.options.Kafka != run.KafkaEmbedded {
