@@ -189,6 +189,7 @@ func (b *Book) Statuses() map[string]int64 {
 type Stats struct {
 	Instance   string
 	Counters   Counters
+	Delays     map[string]int64 // by bucket
 	Unfinished int64
 	Parked     int64
 }

@@ -169,6 +169,14 @@ func (i *instance) stats(ctx context.Context) (Stats, error) {
 			Redelivered int64 `json:"redelivered"`
 			Republished int64 `json:"republished"`
 			Conflicting int64 `json:"conflicting"`
+			Delays      struct {
+				Buckets []struct {
+					UpTo  string `json:"up_to"`
+					Count int64  `json:"count"`
+				} `json:"buckets"`
+				Longer    int64 `json:"longer"`
+				Forgotten int64 `json:"forgotten"`
+			} `json:"delays"`
 		} `json:"duplicates"`
 	}
 	if response.StatusCode != http.StatusOK {
@@ -178,6 +186,11 @@ func (i *instance) stats(ctx context.Context) (Stats, error) {
 		return s, fmt.Errorf("statistics page %s: %w", i.statsURL(), err)
 	}
 	s.Unfinished, s.Parked = page.Unfinished, page.Parked
+	late := page.Duplicates.Delays
+	s.Delays = map[string]int64{"longer": late.Longer, "forgotten": late.Forgotten}
+	for _, b := range late.Buckets {
+		s.Delays[b.UpTo] = b.Count
+	}
 	s.Counters = Counters{
 		Received: page.Received, Processed: page.Processed, Recovered: page.Recovered,
 		Redelivered: page.Duplicates.Redelivered, Republished: page.Duplicates.Republished, Conflicting: page.Duplicates.Conflicting,

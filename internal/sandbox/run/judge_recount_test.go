@@ -25,7 +25,7 @@ func conflictingFacts() *Facts {
 		Logged{EventID: event(3), Kind: "conflicting", Source: "t/0@0", First: "o/0@2"},
 		Logged{EventID: event(3), Kind: "redelivered", Source: "t/0@0", First: "o/0@2"},
 		Logged{EventID: event(4), Kind: "conflicting", Source: "t/0@1", First: "o/0@3"})
-	f.Stats[0].Counters = *c
+	f.Stats[0].Counters, f.Stats[0].Delays = *c, f.Book.Delays
 	tell(f)
 	return f
 }
@@ -72,7 +72,7 @@ func TestDuplicatesAreRecountedToTheUnit(t *testing.T) {
 			t.Parallel()
 			f := conflictingFacts()
 			c.spoil(f)
-			f.Stats[0].Counters = f.Book.Counters
+			f.Stats[0].Counters, f.Stats[0].Delays = f.Book.Counters, f.Book.Delays
 			tell(f)
 			require.Equal(t, c.fails, failures(Judge(f)))
 		})

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/google/uuid"
 )
@@ -119,7 +120,7 @@ func (j *judge) counters() {
 	j.line("counted as ended", ended, agree, "each counter is its number of rows in charge")
 	same := len(j.f.Stats) > 0
 	for _, s := range j.f.Stats {
-		same = same && s.Counters == c && s.Unfinished == claimed && s.Parked == b.Parked()
+		same = same && s.Counters == c && maps.Equal(s.Delays, b.Delays) && s.Unfinished == claimed && s.Parked == b.Parked()
 	}
 	j.line("statistics pages", int64(len(j.f.Stats)), same && len(j.f.Stats) == j.f.Running, "say what the tables say")
 }

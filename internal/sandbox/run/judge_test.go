@@ -58,7 +58,7 @@ func cleanFacts() *Facts {
 		Running:  1,
 		Duration: 1500 * time.Millisecond,
 	}
-	f.Stats = []Stats{{Counters: f.Book.Counters}}
+	f.Stats = []Stats{{Counters: f.Book.Counters, Delays: f.Book.Delays}}
 	tell(f)
 	return f
 }
@@ -186,6 +186,9 @@ func TestEachCheckSeesWhatItIsThereFor(t *testing.T) {
 		"records not committed":   {func(f *Facts) { f.Lag = 1 }, []string{"lag"}},
 		"a counter that lies":     {func(f *Facts) { f.Book.Counters.Captured = 5 }, []string{"processed", "counted as ended", "statistics pages", "recounted"}},
 		"a page that lies":        {func(f *Facts) { f.Stats[0].Counters.Captured = 5 }, []string{"statistics pages"}},
+		"a page that lies about the delays": {
+			func(f *Facts) { f.Stats[0].Delays = map[string]int64{"10m": 1} }, []string{"statistics pages"},
+		},
 		"a page that lies about the parked": {
 			func(f *Facts) { f.Stats[0].Parked = 1 }, []string{"statistics pages"},
 		},
@@ -250,12 +253,12 @@ func TestWhatAKillMayBringIsNoFinding(t *testing.T) {
 	f.Kills, f.Setup.Kills = []Kill{{}}, 1
 	f.Book.Counters.Redelivered, f.Book.Counters.Republished, f.Book.Counters.Received = 2, 2, 8
 	f.Book.Delays = map[string]int64{"1m": 3, "forgotten": 1}
-	f.Stats[0].Counters = f.Book.Counters
+	f.Stats[0].Counters, f.Stats[0].Delays = f.Book.Counters, f.Book.Delays
 	require.Empty(t, failures(Judge(f)))
 
 	f.Book.Counters.Redelivered, f.Book.Counters.Republished, f.Book.Counters.Received = 0, 0, 4
 	f.Book.Delays, f.Book.Log = nil, nil
-	f.Stats[0].Counters = f.Book.Counters
+	f.Stats[0].Counters, f.Stats[0].Delays = f.Book.Counters, nil
 	require.Equal(t, []string{"duplicates seen", "received"}, failures(Judge(f)))
 }
 
