@@ -48,13 +48,15 @@ const shape = `SELECT string_agg(line, E'\n' ORDER BY line) FROM (
 	UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
 ) AS all_of_it`
 
-// Dead letters' actions (10) were there before the outbox (7) and the positions (8) were.
+// Dead letters' actions (10), and all that came later, were there before the outbox (7)
+// and the positions (8) were.
 func TestADatabaseThatSkippedMigrationsGetsThemLater(t *testing.T) {
 	t.Parallel()
 	straight, crooked := storetest.Empty(t), storetest.Empty(t)
 	_, err := migrator(t, straight).Up(t.Context())
 	require.NoError(t, err)
-	have := []int64{1, 2, 3, 4, 5, 6, 10}
+	skipped := func(number int64) bool { return number == 7 || number == 8 }
+	have := slices.DeleteFunc(versions(t), skipped)
 	onlyThese(t, crooked, have...)
 
 	s, err := store.New(storetest.Config(crooked))
