@@ -52,6 +52,7 @@ func benchCommand(std streams) *cobra.Command {
 	f, o := c.Flags(), &flags.options
 	f.StringSliceVar(&o.Only, "only", nil, "only these scenarios, a comma list")
 	f.BoolVar(&o.Growth, "growth", false, "the set of growth: rows in processed_event, partitions")
+	f.BoolVar(&o.Retention, "retention", false, "the set of retention: ranges against a plain table, emptying a day under load, the statistics at ten million rows")
 	f.Float64Var(&o.Scale, "scale", 1, "multiplies the numbers of records")
 	f.IntVar(&o.Rounds, "rounds", benchRounds, "how often short runs are repeated; the median counts")
 	f.Int32Var(&o.Partitions, "partitions", benchPartitions, "partitions of the topic")
@@ -99,7 +100,7 @@ func (b *benchFlags) run(cmd *cobra.Command, std streams) error {
 	}
 	if err == nil && b.write != "" {
 		var data string
-		if data, err = report.WriteDocument(b.write, b.options.Growth); err == nil {
+		if data, err = report.WriteDocument(b.write, b.options.Section()); err == nil {
 			fmt.Fprintf(std.err, "written: %s, %s\n", b.write, data)
 		}
 	}

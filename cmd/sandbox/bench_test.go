@@ -16,6 +16,7 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"want one of 0ms, 50ms":     {"bench", "--only", "warp"},
 		"--scale 3":                 {"bench", "--scale", "3"},
 		"exclude each other":        {"bench", "--growth", "--only", "0ms"},
+		"--retention and --growth":  {"bench", "--growth", "--retention"},
 		"--timeout":                 {"bench", "--timeout", "0s"},
 		"/nowhere/billing: no such": {"bench", "--billing", "/nowhere/billing"},
 	} {

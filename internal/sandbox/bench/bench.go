@@ -9,22 +9,25 @@ import (
 
 // scenario is something to measure.
 type scenario struct {
-	name   string
-	growth bool // in the set of growth
-	run    func(*bench, context.Context, string) error
+	name string
+	set  string
+	run  func(*bench, context.Context, string) error
 }
 
 // scenarios are all of them, in the order in which they run.
 func scenarios() []scenario {
 	return []scenario{
-		{"0ms", false, (*bench).fast},
-		{"50ms", false, (*bench).slow},
-		{"lognormal", false, (*bench).tail},
-		{"200/s", false, (*bench).calm},
-		{"memory", false, (*bench).memory},
-		{"latency", false, (*bench).curve},
-		{"rows", true, (*bench).rows},
-		{"partitions", true, (*bench).lanes},
+		{"0ms", sectionMain, (*bench).fast},
+		{"50ms", sectionMain, (*bench).slow},
+		{"lognormal", sectionMain, (*bench).tail},
+		{"200/s", sectionMain, (*bench).calm},
+		{"memory", sectionMain, (*bench).memory},
+		{"latency", sectionMain, (*bench).curve},
+		{"rows", sectionGrowth, (*bench).rows},
+		{"partitions", sectionGrowth, (*bench).lanes},
+		{"inserts", sectionRetention, (*bench).inserts},
+		{"emptying", sectionRetention, (*bench).emptying},
+		{"statistics", sectionRetention, (*bench).statistics},
 	}
 }
 
@@ -56,7 +59,7 @@ func Measure(ctx context.Context, o Options) (report Report, err error) {
 		return b.report, err
 	}
 	for _, s := range scenarios() {
-		wanted := len(o.Only) == 0 && s.growth == o.Growth || slices.Contains(o.Only, s.name)
+		wanted := len(o.Only) == 0 && s.set == o.Section() || slices.Contains(o.Only, s.name)
 		if !wanted {
 			continue
 		}

@@ -14,8 +14,9 @@ import (
 
 // Sections of the document, each between its two marks; all else in it is written by hand.
 const (
-	sectionMain   = "main"
-	sectionGrowth = "growth"
+	sectionMain      = "main"
+	sectionGrowth    = "growth"
+	sectionRetention = "retention"
 )
 
 func marks(section string) (begin, end string) {
@@ -24,7 +25,7 @@ func marks(section string) (begin, end string) {
 
 // WriteDocument puts table and machine into their section of a Markdown file, which is made where it is missing, and everything
 // measured into a JSON file beside it. It returns the path of the latter.
-func (r *Report) WriteDocument(path string, growth bool) (data string, err error) {
+func (r *Report) WriteDocument(path, section string) (data string, err error) {
 	content, err := os.ReadFile(path) //nolint:gosec // the caller names the file
 	if errors.Is(err, fs.ErrNotExist) {
 		content, err = blank(), nil
@@ -32,10 +33,10 @@ func (r *Report) WriteDocument(path string, growth bool) (data string, err error
 	if err != nil {
 		return "", fmt.Errorf("write the document: %w", err)
 	}
-	section, base := sectionMain, strings.TrimSuffix(path, filepath.Ext(path))
+	base := strings.TrimSuffix(path, filepath.Ext(path))
 	data = base + ".json"
-	if growth {
-		section, data = sectionGrowth, base+"-growth.json"
+	if section != sectionMain {
+		data = base + "-" + section + ".json"
 	}
 	content, err = replace(content, section, r.markdown(filepath.Base(base)+".svg"))
 	if err != nil {
@@ -55,7 +56,7 @@ func (r *Report) WriteDocument(path string, growth bool) (data string, err error
 func blank() []byte {
 	var b strings.Builder
 	b.WriteString("# Benchmarks\n")
-	for _, section := range []string{sectionMain, sectionGrowth} {
+	for _, section := range []string{sectionMain, sectionGrowth, sectionRetention} {
 		begin, end := marks(section)
 		fmt.Fprintf(&b, "\n%s\n%s\n", begin, end)
 	}

@@ -139,7 +139,7 @@ func TestTheDocumentKeepsWhatIsWrittenByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "benchmarks.md")
 	billing := 1234.0
 	r := Report{Scale: 1, Rows: []Row{{Scenario: "0ms", Figure: "charges/s", Billing: &billing}}}
-	_, err := r.WriteDocument(path, false)
+	_, err := r.WriteDocument(path, sectionMain)
 	require.NoError(t, err)
 
 	made, err := os.ReadFile(path)
@@ -148,10 +148,10 @@ func TestTheDocumentKeepsWhatIsWrittenByHand(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, append([]byte("By hand.\n\n"), made...), 0o600))
 
 	billing = 5678
-	data, err := r.WriteDocument(path, false)
+	data, err := r.WriteDocument(path, sectionMain)
 	require.NoError(t, err)
 	growth := Report{Scale: 1, Rows: []Row{{Scenario: "rows", Figure: "charges/s", Billing: &billing}}}
-	_, err = growth.WriteDocument(path, true)
+	_, err = growth.WriteDocument(path, sectionGrowth)
 	require.NoError(t, err)
 	again, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestTheDocumentKeepsWhatIsWrittenByHand(t *testing.T) {
 	require.FileExists(t, data)
 
 	require.NoError(t, os.WriteFile(path, []byte("# No marks\n"), 0o600))
-	_, err = r.WriteDocument(path, false)
+	_, err = r.WriteDocument(path, sectionMain)
 	require.ErrorContains(t, err, "no section between")
 }
 

@@ -69,44 +69,67 @@ func grown(name string, size int) string { return fmt.Sprintf("%s %d", name, siz
 // fill makes a migrated database with rows of the past days in processed_event, whose
 // ids are version 7 as those of events are.
 func (w *World) fill(ctx context.Context, database string, rows int) error {
+	if err := w.migrated(ctx, database); err != nil {
+		return err
+	}
+	if err := w.fillTable(ctx, database, "processed_event", rows, span{time.Now().Add(-fillSpan), time.Now()}); err != nil {
+		return err
+	}
+	return w.settleTables(ctx, database, "processed_event")
+}
+
+// migrated makes a migrated database.
+func (w *World) migrated(ctx context.Context, database string) error {
 	if err := w.postgres.CreateDatabase(ctx, database); err != nil {
 		return err
 	}
-	if err := w.migrate(ctx, database); err != nil {
-		return err
-	}
-	step := fillSpan.Milliseconds() / int64(max(rows, 1))
+	return w.migrate(ctx, database)
+}
+
+// span is from one instant to another.
+type span struct{ from, to time.Time }
+
+// fillTable inserts rows into a table of the columns of processed_event, whose ids are made evenly
+// within a span.
+func (w *World) fillTable(ctx context.Context, database, table string, rows int, s span) error {
+	step := float64(s.to.Sub(s.from).Milliseconds()) / float64(max(rows, 1))
 	for from := 0; from < rows; from += fillChunk {
 		to := min(from+fillChunk, rows)
-		err := w.books.with(ctx, database, func(ctx context.Context, c *pgx.Conn) error {
-			if _, err := c.Exec(ctx, `SET synchronous_commit = off`); err != nil {
-				return err
-			}
-			_, err := c.Exec(ctx, fillRows, from, to-1, time.Now().Add(-fillSpan).UnixMilli(), step)
-			return err
-		})
+		err := w.execute(ctx, database, fmt.Sprintf(fillRows, pgx.Identifier{table}.Sanitize()), from, to-1, s.from.UnixMilli(), step)
 		if err != nil {
-			return fmt.Errorf("fill processed_event: %w", err)
-		}
-	}
-	for _, statement := range []string{`VACUUM ANALYZE processed_event`, `CHECKPOINT`} {
-		err := w.books.with(ctx, database, func(ctx context.Context, c *pgx.Conn) error {
-			_, err := c.Exec(ctx, statement)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("fill processed_event: %s: %w", statement, err)
+			return fmt.Errorf("fill %s: %w", table, err)
 		}
 	}
 	return nil
 }
 
+// settleTables leaves filled tables as if they had been there for long.
+func (w *World) settleTables(ctx context.Context, database string, tables ...string) error {
+	for _, table := range tables {
+		if err := w.execute(ctx, database, `VACUUM ANALYZE `+pgx.Identifier{table}.Sanitize()); err != nil {
+			return fmt.Errorf("settle %s: %w", table, err)
+		}
+	}
+	return w.execute(ctx, database, `CHECKPOINT`)
+}
+
+// execute runs one statement on a connection of its own, which does not wait for the disk.
+func (w *World) execute(ctx context.Context, database, statement string, args ...any) error {
+	return w.books.with(ctx, database, func(ctx context.Context, c *pgx.Conn) error {
+		if _, err := c.Exec(ctx, `SET synchronous_commit = off`); err != nil {
+			return err
+		}
+		_, err := c.Exec(ctx, statement, args...)
+		return err
+	})
+}
+
 // fillRows inserts rows $1 to $2, whose time begins at $3 ms and is $4 ms apart.
 const fillRows = `
-INSERT INTO processed_event (event_id, consumer_group, processed_at, source_topic, source_partition, source_offset, fingerprint)
+INSERT INTO %s (event_id, consumer_group, processed_at, source_topic, source_partition, source_offset, fingerprint)
 SELECT (lpad(to_hex(ms), 12, '0') || '7' || substr(h, 1, 3) || 'a' || substr(h, 4, 15))::uuid,
-       'billing-before', to_timestamp(ms / 1000.0), 'orders-before', (n % 6)::integer, n, sha256(h::bytea)
-FROM (SELECT n, $3::bigint + n * $4::bigint AS ms, md5(n::text) AS h FROM generate_series($1::bigint, $2::bigint) AS n) AS r`
+       'billing-before', to_timestamp(ms / 1000.0), 'orders-before', (n %% 6)::integer, n, sha256(h::bytea)
+FROM (SELECT n, $3::bigint + floor(n * $4::float8)::bigint AS ms, md5(n::text) AS h FROM generate_series($1::bigint, $2::bigint) AS n) AS r`
 
 // migrate brings a database to billing's schema.
 func (w *World) migrate(ctx context.Context, database string) error {

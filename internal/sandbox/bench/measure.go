@@ -68,6 +68,10 @@ type task struct {
 	rate float64
 	// limit breaks the run off; 0: all is consumed.
 	limit time.Duration
+	// settings of billing besides those of the mode.
+	settings []string
+	// beside is done from the first charge on, while the load is consumed, until its ctx ends.
+	beside func(context.Context, *measurement) error
 }
 
 // measurement is a task under way.
@@ -100,7 +104,7 @@ func (w *World) measure(ctx context.Context, t task) (run Run, err error) {
 		}
 		defer func() { err = errors.Join(err, w.books.drop(context.WithoutCancel(ctx), m.database)) }()
 	}
-	if m.subject, err = w.startSubject(t.mode, t.load.topic, m.group, m.database, t.load.partitions); err != nil {
+	if m.subject, err = w.startSubject(t.mode, t.load.topic, m.group, m.database, t.load.partitions, t.settings...); err != nil {
 		return run, err
 	}
 	err = m.consume(ctx)
@@ -131,13 +135,33 @@ func (m *measurement) consume(ctx context.Context) error {
 		return err
 	}
 	before, cpuErr := cpuTime(m.subject.PID())
-	stop := m.sample(ctx)
+	stop, done := m.sample(ctx), m.accompany(ctx)
 	err := m.follow(ctx)
-	err = errors.Join(err, stop(), <-produced)
+	err = errors.Join(err, stop(), done(), <-produced)
 	if cpuErr == nil {
 		err = errors.Join(err, m.resources(before))
 	}
 	return err
+}
+
+// accompany does what is to be done beside the load, until it is told to stop.
+func (m *measurement) accompany(ctx context.Context) (stop func() error) {
+	if m.beside == nil {
+		return func() error { return nil }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		err := m.beside(ctx, m)
+		if ctx.Err() != nil {
+			err = nil // asked to stop in the middle of something
+		}
+		ended <- err
+	}()
+	return func() error {
+		cancel()
+		return <-ended
+	}
 }
 
 // begun looks for the first request.

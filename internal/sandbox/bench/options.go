@@ -30,6 +30,8 @@ type Options struct {
 	Only []string
 	// Growth runs the set of growth instead of the main one.
 	Growth bool
+	// Retention runs the set of retention instead: ranges, emptying them, and what shows it.
+	Retention bool
 	// Rounds is how often a short run is repeated; odd, so that there is a median.
 	Rounds int
 	// Partitions of the topic.
@@ -53,6 +55,8 @@ func (o *Options) Validate() error {
 	complain(o.Rounds < 1 || o.Rounds > maxRounds || o.Rounds%2 == 0, "--rounds %d: want an odd number, 1 to %d", o.Rounds, maxRounds)
 	complain(o.Partitions < 1 || o.Partitions > maxLanes, "--partitions %d: want 1 to %d", o.Partitions, maxLanes)
 	complain(o.Growth && len(o.Only) > 0, "--growth and --only exclude each other")
+	complain(o.Retention && len(o.Only) > 0, "--retention and --only exclude each other")
+	complain(o.Retention && o.Growth, "--retention and --growth exclude each other")
 	for _, name := range o.Only {
 		complain(!slices.Contains(Names(), name), "--only %s: want one of %s", name, strings.Join(Names(), ", "))
 	}
@@ -62,6 +66,17 @@ func (o *Options) Validate() error {
 		}
 	}
 	return errors.Join(complaints...)
+}
+
+// Section is the part of the document that the set belongs to.
+func (o *Options) Section() string {
+	switch {
+	case o.Growth:
+		return sectionGrowth
+	case o.Retention:
+		return sectionRetention
+	}
+	return sectionMain
 }
 
 // scaled is a number of records at the bench's scale, rounded so that a tenth of it is a whole number.

@@ -57,19 +57,23 @@ type subject struct {
 	port int
 }
 
+// logPath is where every billing of this world logs.
+func (w *World) logPath() string { return filepath.Join(w.dir, "billing.log") }
+
 // startSubject starts billing; it is not ready yet.
-func (w *World) startSubject(mode Mode, topic, group, database string, partitions int32) (*subject, error) {
+func (w *World) startSubject(mode Mode, topic, group, database string, partitions int32, more ...string) (*subject, error) {
 	ports, err := process.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	log, err := openLog(filepath.Join(w.dir, "billing.log"))
+	log, err := openLog(w.logPath())
 	if err != nil {
 		return nil, err
 	}
 	env := environ(w.options.Environ,
 		"KAFKA_BROKERS="+w.brokers, "KAFKA_TOPIC="+topic, "KAFKA_GROUP_ID="+group, "DATABASE_URL="+w.postgres.URL(database),
 		"PAYMENT_URL="+w.provider.url, "ADMIN_ADDR=127.0.0.1:"+strconv.Itoa(ports[0]), "ADMIN_INSECURE=true")
+	env = append(env, more...)
 	proc, err := process.Start(process.Spec{
 		Path: w.options.Billing, Args: []string{"serve"}, Env: append(env, mode.settings(partitions)...), Dir: w.dir,
 		Log: log, DeathSignal: syscall.SIGKILL,
