@@ -100,7 +100,7 @@ func insertBatch(ctx context.Context, conn *pgx.Conn, table string, ids []uuid.U
 		}
 		n := len(args)
 		fmt.Fprintf(&values, "($%d,$%d,$%d,$%d,$%d,$%d,$%d)", n+1, n+2, n+3, n+4, n+5, n+6, n+7)
-		args = append(args, id, "billing", time.Now(), "orders", int32(i%6), int64(i), make([]byte, 32)) //nolint:gosec // 0 to 5
+		args = append(args, id, "billing", time.Now(), "orders", int32(i%6), int64(i), make([]byte, 32))
 	}
 	rows, err := conn.Query(ctx, `INSERT INTO `+table+` (event_id, consumer_group, processed_at, source_topic, source_partition, source_offset, fingerprint) VALUES `+
 		values.String()+` ON CONFLICT (event_id, consumer_group) DO NOTHING RETURNING *`, args...)
