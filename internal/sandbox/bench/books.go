@@ -112,7 +112,11 @@ func (b *books) counted(ctx context.Context, database, group string) (n counted,
 	err = b.with(ctx, database, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, `SELECT coalesce(sum(received), 0)::bigint, coalesce(sum(processed), 0)::bigint,
 			coalesce(sum(redelivered + republished + conflicting), 0)::bigint, coalesce(sum(captured), 0)::bigint,
-			(SELECT count(*) FROM dead_letter) FROM dedup_stat WHERE consumer_group = $1`, group).
+			(SELECT count(*) FROM dead_letter) FROM (
+				SELECT consumer_group, received, processed, redelivered, republished, conflicting, captured FROM dedup_stat
+				UNION ALL SELECT consumer_group, received, processed, redelivered, republished, conflicting, captured
+				FROM dedup_stat_rollup WHERE span = 'ever'
+			) AS s WHERE consumer_group = $1`, group).
 			Scan(&n.received, &n.processed, &n.duplicates, &n.captured, &n.letters)
 	})
 	if err != nil {

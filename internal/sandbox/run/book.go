@@ -173,13 +173,20 @@ func readLetters(ctx context.Context, q querier) ([]Letter, error) {
 	return letters, rows.Err()
 }
 
+// countedColumns are the counters of a group: those of the last hours lie by the minute in dedup_stat, all
+// before in one row per partition.
+const countedColumns = "consumer_group, received, processed, recovered, redelivered, republished, conflicting, invalid, " +
+	"captured, declined, duplicate_order, discarded"
+
 func readCounters(ctx context.Context, q querier, group string) (c Counters, err error) {
 	err = q.QueryRow(ctx, `SELECT
 		coalesce(sum(received), 0)::bigint, coalesce(sum(processed), 0)::bigint, coalesce(sum(recovered), 0)::bigint,
 		coalesce(sum(redelivered), 0)::bigint, coalesce(sum(republished), 0)::bigint, coalesce(sum(conflicting), 0)::bigint,
 		coalesce(sum(invalid), 0)::bigint, coalesce(sum(captured), 0)::bigint, coalesce(sum(declined), 0)::bigint,
 		coalesce(sum(duplicate_order), 0)::bigint, coalesce(sum(discarded), 0)::bigint
-		FROM dedup_stat WHERE consumer_group = $1`, group).Scan(
+		FROM (SELECT `+countedColumns+` FROM dedup_stat UNION ALL
+			SELECT `+countedColumns+` FROM dedup_stat_rollup WHERE span = 'ever') AS history
+		WHERE consumer_group = $1`, group).Scan(
 		&c.Received, &c.Processed, &c.Recovered, &c.Redelivered, &c.Republished, &c.Conflicting,
 		&c.Invalid, &c.Captured, &c.Declined, &c.DuplicateOrder, &c.Discard)
 	if err != nil {
