@@ -153,7 +153,7 @@ func (m *measurement) accompany(ctx context.Context) (stop func() error) {
 	ended := make(chan error, 1)
 	go func() {
 		err := m.beside(ctx, m)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			err = nil // asked to stop in the middle of something
 		}
 		ended <- err

@@ -125,12 +125,13 @@ func troubleIn(log []byte, within span) (messages []string) {
 			Time    time.Time `json:"time"`
 			Level   string    `json:"level"`
 			Message string    `json:"msg"`
+			Error   string    `json:"error"`
 		}
 		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Level != "WARN" && line.Level != "ERROR" {
 			continue
 		}
 		if !line.Time.Before(within.from) && !line.Time.After(within.to) {
-			messages = append(messages, line.Message)
+			messages = append(messages, strings.TrimSuffix(line.Message+": "+line.Error, ": "))
 		}
 	}
 	return messages

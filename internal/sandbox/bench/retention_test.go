@@ -33,12 +33,12 @@ func TestTheLogShowsTroubleOfItsTimeOnly(t *testing.T) {
 	log := []byte(`{"time":"2026-03-14T15:00:00Z","level":"ERROR","msg":"before"}
 {"time":"2026-03-14T15:00:01Z","level":"INFO","msg":"fine"}
 no JSON at all
-{"time":"2026-03-14T15:00:01.5Z","level":"WARN","msg":"batch failed"}
+{"time":"2026-03-14T15:00:01.5Z","level":"WARN","msg":"batch failed","error":"deadlock"}
 {"time":"2026-03-14T15:00:02Z","level":"ERROR","msg":"worse"}
 {"time":"2026-03-14T15:00:03Z","level":"ERROR","msg":"after"}
 `)
 	began := time.Date(2026, 3, 14, 15, 0, 1, 0, time.UTC)
-	require.Equal(t, []string{"batch failed", "worse"}, troubleIn(log, span{began, began.Add(time.Second)}))
+	require.Equal(t, []string{"batch failed: deadlock", "worse"}, troubleIn(log, span{began, began.Add(time.Second)}))
 }
 
 func TestWhatAnEmptyingDelaysIsHeldAgainstTheTimeBeside(t *testing.T) {
