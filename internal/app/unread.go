@@ -9,7 +9,11 @@ import (
 
 // newUnreadReader returns what tells which records are not consumed yet, by any group
 // that shares the database: what they may still ask for is not forgotten.
-func newUnreadReader(cfg kafka.Config, s *store.Store) (*kafka.UnreadReader, error) {
+func newUnreadReader(settings *Settings, s *store.Store) (*kafka.UnreadReader, error) {
+	cfg := settings.kafka()
+	if settings.Flow.OffsetStore == inPostgres {
+		cfg.Positions = s.Offsets("retention") // it takes no partition
+	}
 	return kafka.NewUnreadReader(cfg, func(ctx context.Context) ([]kafka.Followed, error) {
 		followers, err := s.Followers(ctx)
 		if err != nil {

@@ -33,7 +33,10 @@ func (c Config) firstRecords(ctx context.Context, from map[int32]int64) (found m
 		"isolation.level":           "read_committed",
 		"enable.partition.eof":      true,
 		"max.partition.fetch.bytes": firstFetchBytes,
-		"queued.min.messages":       1,
+		// A partition that has shown its record must not keep the others waiting.
+		"queued.min.messages":    1,
+		"fetch.queue.backoff.ms": 10,
+		"fetch.wait.max.ms":      50,
 	})
 	client, err := confluent.NewConsumer(&settings)
 	if err != nil {
@@ -64,11 +67,15 @@ func awaitFirst(ctx context.Context, client *confluent.Consumer, n int) (map[int
 	for len(ended) < n {
 		switch e := client.Poll(millisOf(pollWait)).(type) {
 		case *confluent.Message:
-			if trouble = e.TopicPartition.Error; trouble != nil || ended[e.TopicPartition.Partition] {
+			at := e.TopicPartition
+			if trouble = at.Error; trouble != nil || ended[at.Partition] {
 				break
 			}
-			ended[e.TopicPartition.Partition] = true
-			found[e.TopicPartition.Partition] = firstRecord{offset: int64(e.TopicPartition.Offset), timestamp: timestampOf(e)}
+			ended[at.Partition] = true
+			found[at.Partition] = firstRecord{offset: int64(at.Offset), timestamp: timestampOf(e)}
+			if err := client.IncrementalUnassign([]confluent.TopicPartition{at}); err != nil {
+				return nil, fmt.Errorf("unassign: %w", err)
+			}
 		case confluent.PartitionEOF:
 			ended[e.Partition] = true
 		case confluent.Error:

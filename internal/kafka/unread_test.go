@@ -89,6 +89,33 @@ func TestARecordFromTheFutureHidesNothingThatIsUnread(t *testing.T) {
 	require.Equal(t, []domain.Unread{{Group: b.group, Topic: b.topic, Records: 1}}, unread(t, b.config(), minute(60)))
 }
 
+// What a partition holds keeps no other waiting: each of them shows one record and is let go.
+func TestManyLongPartitionsAreLookedAtTogether(t *testing.T) {
+	t.Parallel()
+	const partitions = 12
+	b := setupForever(t, partitions)
+	offsets := map[int32]int64{}
+	for p := range int32(partitions) {
+		records := make([]*kgo.Record, 2000)
+		for i := range records {
+			records[i] = &kgo.Record{Partition: p, Value: make([]byte, 400), Timestamp: minute(i)}
+		}
+		b.produce(t, records...)
+		offsets[p] = 100 * int64(p)
+	}
+	b.place(t, b.group, offsets)
+	u, err := kafka.NewUnreadReader(b.config(), follows())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // in turns it takes twice as long
+	defer cancel()
+	found, err := u.UnreadBefore(ctx, minute(550))
+	require.NoError(t, err)
+	require.Len(t, found, 6)
+	for p, of := range found {
+		require.Equal(t, domain.Unread{Group: b.group, Topic: b.topic, Partition: int32(p), Records: 550 - 100*int64(p)}, of)
+	}
+}
+
 func TestRecordsThatTheTopicHasForgottenAreNotUnread(t *testing.T) {
 	t.Parallel()
 	b := setupForever(t, 1)

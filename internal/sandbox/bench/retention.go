@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,8 +76,6 @@ const (
 	emptyPause = 3 * time.Second
 	// emptyAge is how long ago the youngest day is that is emptied.
 	emptyAge = 10 * day
-	// keepAll is the retention of billing itself meanwhile: it is asked for each day by hand.
-	keepAll = "720h"
 	// delayGoal is by how much an emptying may delay a batch, in ms.
 	delayGoal = 500
 )
@@ -109,7 +108,8 @@ func (b *bench) emptyUnder(ctx context.Context, name, at, faults string, records
 	own := name + " " + at
 	err = b.once(ctx, task{
 		scenario: own, mode: Billing, round: 1, faults: faults, load: l, database: database,
-		settings: []string{"DEDUP_RETENTION=" + keepAll}, beside: e.run,
+		// Billing itself keeps all of these days: its retention is run by hand for each of them.
+		settings: []string{"DEDUP_RETENTION=" + time.Since(old[0].from.Add(time.Hour)).Round(time.Second).String()}, beside: e.run,
 	})
 	if err == nil {
 		err = e.judge(ctx, l.topic)
@@ -160,12 +160,14 @@ func (w *World) turn(ctx context.Context, m *measurement, s span) (t turned, err
 	env := environ(w.options.Environ,
 		"KAFKA_BROKERS="+w.brokers, "KAFKA_TOPIC="+m.load.topic, "KAFKA_GROUP_ID="+m.group, "DATABASE_URL="+w.postgres.URL(m.database),
 		"PAYMENT_URL="+w.provider.url, "ADMIN_INSECURE=true", "DEDUP_RETENTION="+retention.String())
-	out, err := process.Run(ctx, process.Spec{Path: w.options.Billing, Args: []string{"retention", "run", "--json"}, Env: env, Dir: w.dir})
-	if err != nil {
-		return t, err
+	var out, said bytes.Buffer
+	run := process.Command(ctx, process.Spec{Path: w.options.Billing, Args: []string{"retention", "run", "--json"}, Env: env, Dir: w.dir})
+	run.Stdout, run.Stderr = &out, &said
+	if err := run.Run(); err != nil {
+		return t, fmt.Errorf("billing retention run: %w: %s", err, said.String())
 	}
-	if err := json.Unmarshal([]byte(out), &t); err != nil {
-		return t, fmt.Errorf("billing retention run: %w: %s", err, out)
+	if err := json.Unmarshal(out.Bytes(), &t); err != nil {
+		return t, fmt.Errorf("billing retention run: %w", err)
 	}
 	if t.Error != "" {
 		return t, errors.New("billing retention run: " + t.Error)
