@@ -133,6 +133,10 @@ bench: deps build ## throughput, latency, memory beside their yardsticks, into d
 bench-growth: deps build ## throughput with 0, 1, 10 million rows in processed_event, and with 1, 6, 24 partitions
 	bin/sandbox bench --growth --write $(BENCH_DOC) $(ARGS)
 
+.PHONY: bench-retention
+bench-retention: deps build ## ranges against a plain table, emptying a day under load, the statistics at 10 million rows
+	bin/sandbox bench --retention --write $(BENCH_DOC) $(ARGS)
+
 .PHONY: bench-go
 bench-go: deps build ## the Go benchmarks of single functions
 	bin/sandbox postgres -- go test -run '^$$' -bench . -benchmem ./...
