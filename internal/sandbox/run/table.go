@@ -18,7 +18,7 @@ func (r *Report) WriteTable(w io.Writer, width int) {
 	if width == 0 || text.StringWidth(first) <= width {
 		fmt.Fprintln(w, whole)
 	} else {
-		fmt.Fprintf(w, "%s\nwhat the figures were held against: on a terminal of %d columns, and with --json\n", r.table(true), text.StringWidth(first))
+		fmt.Fprintf(w, "%s\nwhat the figures were held against: on a terminal of %d columns, or by --json\n", r.table(true), text.StringWidth(first))
 		for _, line := range r.Lines {
 			if line.Verdict == Failed {
 				fmt.Fprintf(w, "%s %s: %s\n", mark(line.Verdict), line.Name, line.Note)
