@@ -66,13 +66,25 @@ func newForgetting(s *Settings, books *store.Store, instance string, meters rete
 	return f, nil
 }
 
-// start forgets until ctx ends; the returned function waits for the end.
+// firstRanges is how long the first batch waits for the ranges of a new database. Rows
+// that come before them would have to be moved while batches wait.
+const firstRanges = 5 * time.Second
+
+// start forgets until ctx ends; the returned function waits for the end. It returns when
+// new rows have their range, or after a short while without.
 func (f *forgetting) start(ctx context.Context) (wait func()) {
 	f.ended = make(chan struct{})
 	go func() {
 		defer close(f.ended)
 		f.keeper.Run(ctx)
 	}()
+	patience := time.NewTimer(firstRanges)
+	defer patience.Stop()
+	select {
+	case <-f.keeper.Ready():
+	case <-patience.C:
+	case <-ctx.Done():
+	}
 	return func() { <-f.ended }
 }
 

@@ -53,7 +53,11 @@ func (w *world) leaves() int64 {
 func TestANewDatabaseGetsItsRangesAtOnceAndTheCommandWorksBesideTheService(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1, paymenttest.Faults{})
+	for n := range int64(50) {
+		w.produce(w.record(0, []byte(newOrder(n+10).json())))
+	}
 	before := w.start(nil)
+	beside := w.start(nil)
 	w.eventually("the first turn", func() bool { return !w.retained().FinishedAt.IsZero() })
 	require.EqualValues(t, 1+8+7, w.leaves(), "the default partition, the window and today, the days ahead")
 	first := w.retained()
@@ -64,14 +68,16 @@ func TestANewDatabaseGetsItsRangesAtOnceAndTheCommandWorksBesideTheService(t *te
 		names[c.Name] = true
 	}
 	require.Len(t, names, 3)
-	w.eventually("it shows that it leads", func() bool { return strings.Contains(before.scrape(), "\nbilling_retention_leading 1\n") })
+	w.settled()
+	require.Zero(t, w.count(`SELECT count(*) FROM processed_event_default`), "the first row has found its range")
+	w.eventually("one of them leads", func() bool {
+		if strings.Contains(beside.scrape(), "\nbilling_retention_leading 1\n") {
+			before, beside = beside, before
+		}
+		return strings.Contains(before.scrape(), "\nbilling_retention_leading 1\n")
+	})
 	require.Contains(t, before.scrape(), `billing_retention_ranges{state="ahead"} 7`)
 	require.Equal(t, "ok", before.component("retention").Status)
-
-	w.produce(w.record(0, []byte(newOrder(1).json())))
-	w.settled()
-	require.EqualValues(t, 1, w.count(`SELECT count(*) FROM processed_event`))
-	require.Zero(t, w.count(`SELECT count(*) FROM processed_event_default`), "it has found its range")
 
 	dry := w.retention(0, "--dry-run")
 	require.True(t, dry.DryRun)

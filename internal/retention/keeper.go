@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Keeper struct {
 	cfg     Config
 	parts   Parts
 	metrics *metrics
+	ready   chan struct{} // closed once new rows have their range
 
 	// What follows is that of Run's goroutine.
 	due      time.Time     // when the next turn is
@@ -51,7 +53,7 @@ func New(c Config, p Parts) (*Keeper, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	k := &Keeper{cfg: c, parts: p}
+	k := &Keeper{cfg: c, parts: p, ready: make(chan struct{})}
 	var err error
 	k.metrics, err = newMetrics(p.Meters, k.Status)
 	return k, err
@@ -73,10 +75,41 @@ func (k *Keeper) note(change func(*Status)) {
 // Close stops the measuring.
 func (k *Keeper) Close() error { return k.metrics.close() }
 
+// Ready is closed once there is a range for the rows of now, of whatever instance, or a
+// turn of Run has tried: who waits for it before it writes rows spares itself their being
+// moved.
+func (k *Keeper) Ready() <-chan struct{} { return k.ready }
+
+func (k *Keeper) isReady() bool {
+	select {
+	case <-k.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// readyPoll is how often an instance that does not lead looks for the first ranges.
+const readyPoll = 50 * time.Millisecond
+
+// look finds out whether another instance has made the range of now.
+func (k *Keeper) look(ctx context.Context) error {
+	leaves, err := k.parts.Table.Leaves(ctx)
+	if err != nil {
+		return err
+	}
+	now := k.parts.Clock.Now()
+	held := func(l domain.Leaf) bool { return !l.Default && l.Span.Contains(now) }
+	if k.cfg.Mode == domain.RetainByDelete || slices.ContainsFunc(leaves, held) {
+		close(k.ready)
+	}
+	return nil
+}
+
 // Run leads where nobody else does, and makes a turn whenever one is due, until ctx is
 // done; then it gives its place up. No trouble ends it.
 func (k *Keeper) Run(ctx context.Context) {
-	for rest := time.Duration(0); pauseFor(ctx, rest); rest = around(k.cfg.Poll) {
+	for rest := time.Duration(0); pauseFor(ctx, rest); rest = k.rest() {
 		if err := k.step(ctx); err != nil {
 			k.failed(ctx, err)
 		}
@@ -87,11 +120,21 @@ func (k *Keeper) Run(ctx context.Context) {
 	k.note(func(s *Status) { s.Leading = false })
 }
 
+func (k *Keeper) rest() time.Duration {
+	if !k.isReady() {
+		return min(readyPoll, k.cfg.Poll)
+	}
+	return around(k.cfg.Poll)
+}
+
 // step asks for the lead, and makes a turn when it is due.
 func (k *Keeper) step(ctx context.Context) error {
 	led, err := k.lead(ctx)
 	if err != nil || !led {
 		k.due = time.Time{} // whoever leads begins with a turn
+		if err == nil && !k.isReady() {
+			err = k.look(ctx)
+		}
 		return err
 	}
 	now := k.parts.Clock.Now()
@@ -105,6 +148,9 @@ func (k *Keeper) step(ctx context.Context) error {
 	k.due = now.Add(around(k.cfg.Every))
 	report, err := k.turn(ctx, now, false)
 	k.note(func(s *Status) { s.Report = report })
+	if !k.isReady() {
+		close(k.ready)
+	}
 	return errors.Join(err, k.end(ctx))
 }
 

@@ -381,3 +381,30 @@ func TestRandomizedAYearOfTurnsForgetsNothingTooEarlyAndNothingTooLate(t *testin
 		}
 	}
 }
+
+func TestWhoeverWaitsForItFindsTheRangeOfNow(t *testing.T) {
+	t.Parallel()
+	inBothModes(t, func(t *testing.T, mode domain.RetentionMode) {
+		t.Helper()
+		w := setup(t, mode)
+		block := w.openBatch(uuid.New()) // a first turn that cannot attach
+		w.running(w.keeper)
+		<-w.keeper.Ready()
+		_, two := w.another(mode)
+		w.running(two)
+		if mode == domain.RetainByPartition {
+			require.Never(t, func() bool {
+				select {
+				case <-two.Ready():
+					return true
+				default:
+					return false
+				}
+			}, 300*time.Millisecond, 10*time.Millisecond, "there is none yet, and somebody else leads")
+		}
+		block()
+		w.clock.add(2 * time.Minute)
+		<-two.Ready()
+		require.False(t, two.Status().Leading)
+	})
+}

@@ -51,6 +51,9 @@ func NewRanges(c Config) (*Ranges, error) {
 		"statement_timeout":                   millis(rangesStatement),
 		"idle_session_timeout":                millis(rangesIdle),
 		"idle_in_transaction_session_timeout": millis(rangesStatement),
+		// Rows are looked for in the order of an index, a batch at a time: without these all
+		// that are overdue would be read and sorted for each batch.
+		"enable_bitmapscan": "off", "enable_material": "off",
 		// A holder whose machine is gone frees the lock within half a minute.
 		"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
 	}))

@@ -15,8 +15,8 @@ import (
 
 // scanMax is up to which size, in bytes, the default partition is looked through while
 // its claims wait. That happens whenever a range is attached, unless a constraint says
-// beforehand that there is nothing to be found. A quarter of a million rows are read
-// within 50 ms.
+// beforehand that there is nothing to be found. Reading that much took 130 ms on two
+// busy processors, where moving 50,000 rows took 400.
 const scanMax = 32 << 20
 
 // queryer is a session, or a transaction on it.
