@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"example.com/billing/internal/payment/paymenttest"
@@ -109,4 +110,32 @@ func TestAnEventTellsItsWholeStoryInOrder(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, s.get("/api/v1/dedup/stats?window=all", &page))
 	require.EqualValues(t, 5, page.Duplicates.Delays.Buckets[0].Count, "all of them came within a minute")
+}
+
+// A record that nobody could read became an event later on: its story begins with the
+// dead letter.
+func TestTheStoryOfARecoveredEventBeginsWithItsDeadLetter(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1, paymenttest.Faults{})
+	o := newOrder(1)
+	o.id = uuid.New() // version 4
+	w.produce(w.record(0, []byte(o.json())))
+	s := w.start(map[string]string{"REQUIRE_UUID_V7": "true"})
+	w.settled()
+	require.Equal(t, http.StatusNotFound, s.get("/api/v1/events/"+o.id.String(), nil), "it is no event yet")
+	s.Stop()
+	s = w.start(nil)
+	require.Equal(t, http.StatusOK, s.post("/api/v1/dead-letters/1/replay", `{"reason":"every version is taken now"}`, nil))
+	w.settled()
+
+	var story struct{ Timeline []moment }
+	require.Equal(t, http.StatusOK, s.get("/api/v1/events/"+o.id.String(), &story))
+	var told []string
+	for _, m := range story.Timeline {
+		told = append(told, m.String())
+	}
+	require.Equal(t, []string{
+		"parked 0 invalid_event_id_not_v7", "seen 0", "claimed", "intent_committed", "replayed alice recovered",
+		"first_attempt", "attempts", "outcome captured", "resolved",
+	}, told)
 }
