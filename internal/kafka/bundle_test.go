@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -137,6 +138,9 @@ func startObserved(tb testing.TB, cfg kafka.Config, biller kafka.Biller, to kafk
 		r.err = consumer.Run(ctx)
 	}()
 	tb.Cleanup(func() {
+		if tb.Failed() {
+			tellGroup(tb, cfg)
+		}
 		end()
 		<-r.done // bounded by Run itself
 	})
@@ -333,11 +337,58 @@ func numbered(from, n int) []string {
 	return values
 }
 
-// testLogger is silent unless the test is verbose.
+// testLogger is silent unless the test is verbose, or fails.
 func testLogger(tb testing.TB) *slog.Logger {
 	tb.Helper()
-	if !testing.Verbose() {
-		return slog.New(slog.DiscardHandler)
+	if testing.Verbose() {
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})).With("test", tb.Name())
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})).With("test", tb.Name())
+	lines := &logLines{}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Log("what was logged:\n" + lines.String())
+		}
+	})
+	return slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+// logLines keeps what is logged. Whoever outlives the test may still write.
+type logLines struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (l *logLines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}
+
+// tellGroup says how the group stands, for a test that has failed: who does not get his records may have to wait for
+// a member that nobody thinks of.
+func tellGroup(tb testing.TB, cfg kafka.Config) {
+	tb.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...))
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 5*time.Second)
+	defer cancel()
+	groups, err := kadm.NewClient(client).DescribeGroups(ctx, cfg.GroupID)
+	if err != nil {
+		tb.Logf("the group does not tell how it stands: %v", err)
+	}
+	for _, group := range groups.Sorted() {
+		tb.Logf("group %s is %s, error %v", group.Group, group.State, group.Err)
+		for _, m := range group.Members {
+			tb.Logf("member %s at %s", m.MemberID, m.ClientHost)
+		}
+	}
 }

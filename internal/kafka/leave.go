@@ -18,9 +18,10 @@ const (
 
 // leave leaves the group and closes the client when that is safe: while a rebalance
 // is under way closing may hang or crash the process, and without a coordinator too
-// (librdkafka 2.13; its issue 5347). Where it is not safe the client stays open: that
-// costs the group one session timeout and loses nothing, since what is durable is
-// committed already. Not to be called after a fatal error: closing may hang for ever then.
+// (librdkafka 2.13; its issue 5347). Where it is not safe the client stays open. Until the
+// process ends it beats on, and the group counts on it; from then on that costs the group one
+// session timeout. It loses nothing, since what is durable is committed already. Not
+// to be called after a fatal error: closing may hang for ever then.
 func (c *Consumer) leave() error {
 	c.mu.Lock()
 	c.closing = true
