@@ -22,6 +22,9 @@ const (
 	minTurn = 200
 	// rollLook is the pause between two looks at a group that moves.
 	rollLook = 10 * time.Millisecond
+	// lumpLook is how long one lump is looked for at the instance that is to leave, before it is sent the next: a look takes long
+	// on a busy machine, and all lumps at once would be charged between two of them.
+	lumpLook = 250 * time.Millisecond
 	// busyTimeout bounds the wait for an instance that is to leave to have records in flight.
 	busyTimeout = 2 * time.Second
 	// settleTimeout bounds how long a group may take until every partition has an owner again.
@@ -126,14 +129,16 @@ func (r *roller) turn(ctx context.Context, n int) (roll Roll, err error) {
 func (r *roller) awaitBusy(ctx context.Context, i *instance, turn int) int {
 	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
+	next := time.Now()
 	for sent := r.upTo(turn, rollHead); ; {
 		now, err := i.lanes(ctx)
 		if n := total(now); err == nil && n > 0 {
 			return n
 		}
-		if err == nil && sent < r.upTo(turn, 1) {
+		if err == nil && sent < r.upTo(turn, 1) && !time.Now().Before(next) {
 			sent += rollLump
 			r.feed.allow(min(sent, r.upTo(turn, 1)))
+			next = time.Now().Add(lumpLook)
 		}
 		if sleep(ctx, rollLook) != nil {
 			return 0
