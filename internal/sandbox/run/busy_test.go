@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // On a busy machine a look takes longer than a lump of records is in flight: if they were all
@@ -37,4 +38,35 @@ func TestEachLumpOfRecordsIsLookedForBeforeTheNextIsSent(t *testing.T) {
 	defer r.feed.mu.Unlock()
 	require.Len(t, sent, 3)
 	require.GreaterOrEqual(t, sent[2].Sub(sent[0]), lumpLook, "two pauses, seen through one look each")
+}
+
+func TestNobodyIsMadeToLeaveBeforeTheGroupHasAssembled(t *testing.T) {
+	t.Parallel()
+	r := roller{watcher: testWatcher(t), members: newMembers([]*instance{{number: 1}, {number: 2}})}
+	join := func() {
+		c, err := kgo.NewClient(kgo.SeedBrokers(r.watcher.brokers...), kgo.ConsumerGroup(testGroup), kgo.ConsumeTopics(testTopic))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+	}
+	eyes := *r.watcher // it keeps what it has learnt
+	assembled := make(chan struct{})
+	go func() {
+		defer close(assembled)
+		r.assemble(t.Context())
+	}()
+	join()
+	require.Eventually(t, func() bool {
+		now, err := eyes.stands(t.Context())
+		return err == nil && now.settled(1)
+	}, 20*time.Second, rollLook)
+	select {
+	case <-assembled:
+		require.Fail(t, "one of two has joined")
+	case <-time.After(10 * rollLook):
+	}
+	join()
+	<-assembled
+	now, err := eyes.stands(t.Context())
+	require.NoError(t, err)
+	require.True(t, now.settled(2))
 }

@@ -50,6 +50,9 @@ func (r *roller) run(ctx context.Context, stop <-chan struct{}) ([]Roll, error) 
 	defer r.feed.allow(r.records)
 	done := make([]Roll, 0, r.rolls)
 	last := int64(0)
+	if r.rolls > 0 {
+		r.assemble(ctx)
+	}
 	for n := range r.rolls {
 		r.feed.allow(r.upTo(n, rollHead))
 		if !r.await(ctx, stop, n, last) {
@@ -64,6 +67,21 @@ func (r *roller) run(ctx context.Context, stop <-chan struct{}) ([]Roll, error) 
 		last = r.posts()
 	}
 	return done, nil
+}
+
+// assemble waits until all instances are members that own every partition between them, at most settleTimeout: one that is
+// ready may have none yet, and would leave with nothing in flight.
+func (r *roller) assemble(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		if now, err := r.watcher.stands(ctx); err == nil && now.settled(len(r.members.running())) {
+			return
+		}
+		if sleep(ctx, rollLook) != nil {
+			return
+		}
+	}
 }
 
 // upTo is how many records are sent once this part of the n-th turn's is.
