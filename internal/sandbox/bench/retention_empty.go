@@ -29,7 +29,7 @@ type emptier struct {
 	turns            []span // in which days were emptied
 	whole            span   // with the pauses between
 	looks            []look
-	early            int // turns that began when the load was consumed
+	early            int // turns that began when the load was consumed already
 	commits          []commit
 	trouble          []string // what the log of billing says meanwhile
 }
@@ -58,8 +58,7 @@ func (e *emptier) turnEach(ctx context.Context, m *measurement) error {
 	e.whole.from = time.Now()
 	for _, s := range e.days {
 		if err := sleep(ctx, e.pause); err != nil {
-			e.early++
-			continue
+			e.early++ // the load is done; the day is emptied all the same
 		}
 		began := time.Now()
 		t, err := e.world.turn(context.WithoutCancel(ctx), m, s)
@@ -196,10 +195,10 @@ func (e *emptier) note(own string) string {
 	for _, s := range e.turns {
 		took = max(took, s.to.Sub(s.from))
 	}
-	text := fmt.Sprintf("%s: %d days emptied under load, %d of them dropped in the same turn; the longest `billing retention run` took %s",
+	text := fmt.Sprintf("%s: %d days emptied, %d of them dropped in the same turn; the longest `billing retention run` took %s",
 		own, e.emptied, e.dropped, took.Round(time.Millisecond))
 	if e.early > 0 {
-		text += fmt.Sprintf("; the load ended before %d more", e.early)
+		text += fmt.Sprintf("; the load had ended before %d of them", e.early)
 	}
 	if len(e.trouble) > 0 {
 		text += "; billing said: " + strings.Join(slices.Compact(slices.Sorted(slices.Values(e.trouble))), ", ")

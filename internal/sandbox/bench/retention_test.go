@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +92,7 @@ func TestASmallBenchOfRetentionMeasuresEverything(t *testing.T) {
 	}
 	for _, at := range []string{"0ms", "lognormal"} {
 		require.NotNil(t, figures["longest wait of a batch for a table, ms, provider "+at])
+		require.Contains(t, strings.Join(report.Notes, "\n"), "emptying "+at+": 1 days emptied, 1 of them dropped")
 	}
 	require.Len(t, report.Notes, 4)
 }
