@@ -271,3 +271,28 @@ func TestSeriesShowWhatWasCountedInEachStep(t *testing.T) {
 	_, err = s.DedupSeries(t.Context(), group, now, "week")
 	require.EqualError(t, err, `step "week": want minute, hour or day`)
 }
+
+// Whoever goes back to a version without sums finds everything that was ever counted.
+func TestGoingBackBeforeTheSumsKeepsWhatWasCounted(t *testing.T) {
+	t.Parallel()
+	databaseURL := storetest.URL(t)
+	conn := storetest.Conn(t, databaseURL)
+	s, err := store.New(storetest.Config(databaseURL))
+	require.NoError(t, err)
+	count(t, s, domain.Stats{at(0, 0): distinct(1), at(0, 300): distinct(2), at(1, 0): distinct(4)})
+	require.EqualValues(t, 3, chore(t, s, "statistics", epoch.Add(24*time.Hour)))
+	count(t, s, domain.Stats{at(0, 0): distinct(8)})
+	want := total(t, s)
+	require.NoError(t, s.Close())
+	m := migrator(t, databaseURL)
+	for version := int64(0); version != 13; {
+		taken, some, err := m.Down(t.Context())
+		require.NoError(t, err)
+		require.True(t, some)
+		version = taken.Version
+	}
+	require.Equal(t, 3, value[int](t, conn, `SELECT count(*) FROM dedup_stat`))
+	require.Equal(t, want.Received, value[int64](t, conn, `SELECT sum(received)::bigint FROM dedup_stat`))
+	require.Equal(t, want.NonV7, value[int64](t, conn, `SELECT sum(non_v7)::bigint FROM dedup_stat`))
+	require.Equal(t, want.IDAheadMax.Milliseconds(), value[int64](t, conn, `SELECT max(id_ahead_max_ms) FROM dedup_stat`))
+}
