@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func (w *world) refuse(table, condition string) (mend func()) {
 	do(fmt.Sprintf(`CREATE FUNCTION refuse_%[1]s() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN IF %[2]s THEN RAISE EXCEPTION SQLSTATE '22000'; END IF; RETURN NEW; END $$`, table, condition))
 	do(fmt.Sprintf(`CREATE TRIGGER refuse BEFORE INSERT ON %[1]s FOR EACH ROW EXECUTE FUNCTION refuse_%[1]s()`, table))
-	return func() { do(fmt.Sprintf(`DROP TRIGGER refuse ON %s`, table)) }
+	return func() { do(`DROP TRIGGER refuse ON ` + table) }
 }
 
 // reasonOf is that of the open letter of an order's record; the value tells them apart.
@@ -92,10 +93,8 @@ func testPoisonAmongTenThousand(t *testing.T, offsets string) {
 
 	// A slow machine is no fault of the provider's: no attempt may time out here.
 	patient := map[string]string{"PAYMENT_TIMEOUT": "60s", "CHARGE_BUDGET": "60s", "SHUTDOWN_TIMEOUT": "120s"}
-	strict := map[string]string{"REQUIRE_UUID_V7": "true"}
-	for k, v := range patient {
-		strict[k] = v
-	}
+	strict := maps.Clone(patient)
+	strict["REQUIRE_UUID_V7"] = "true"
 	first := w.start(strict)
 	w.settled()
 	for kind, want := range map[int64]string{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -170,7 +171,7 @@ func TestReplayAfterTheKeysLifeWithoutALookUpSendsNothing(t *testing.T) {
 		unheardOrder:  {"--outcome", "not_charged"},
 	} {
 		id := w.count(`SELECT id FROM dead_letter WHERE event_id = $1`, events[n].id)
-		code, _, errs := w.replay(append([]string{"--id", fmt.Sprint(id), "--discard", "--why", "as the provider says"}, saw...)...)
+		code, _, errs := w.replay(append([]string{"--id", strconv.FormatInt(id, 10), "--discard", "--why", "as the provider says"}, saw...)...)
 		require.Zero(t, code, errs)
 	}
 	require.Equal(t, []string{"captured", "discarded", "discarded"}, w.statuses())

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// errSplit sends a batch through one record at a time: its records decide about
+// errSplit sends a batch through in parts: its records decide about
 // each other in a way that only separate transactions can settle.
 var errSplit = errors.New("the records of the batch need transactions of their own")
 
@@ -65,11 +65,27 @@ func (b *Biller) Keys(r *Record) (event, order Key, valid bool) {
 // When ctx ends, Bill gives up if nothing was sent. Charges in flight are
 // finished and recorded all the same, within the policy's bounds.
 func (b *Biller) Bill(ctx context.Context, pass Pass, records []Record) error {
-	err := b.bill(ctx, pass, records)
-	if errors.Is(err, ErrData) || errors.Is(err, errSplit) {
-		return b.billEach(ctx, pass, records)
+	return b.apart(ctx, pass, records, b.bill(ctx, pass, records))
+}
+
+// apart bills the records of a refused batch in halves, and those in halves again, until the
+// one that the database refuses is alone: it harms no neighbour, and costs them a few
+// transactions. The parts keep their order.
+func (b *Biller) apart(ctx context.Context, pass Pass, records []Record, err error) error {
+	refused := errors.Is(err, ErrData)
+	switch {
+	case len(records) == 1 && refused:
+		return b.parkUnstorable(ctx, &records[0])
+	case len(records) == 1 || !refused && !errors.Is(err, errSplit):
+		return err
 	}
-	return err
+	middle := len(records) / 2
+	for _, half := range [][]Record{records[:middle], records[middle:]} {
+		if err := b.apart(ctx, pass, half, b.bill(ctx, pass, half)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // bill is one batch in one transaction.
@@ -103,21 +119,6 @@ func (b *Biller) bill(ctx context.Context, pass Pass, records []Record) error {
 		return fmt.Errorf("bill %d records from %s: %w", len(records), records[0].Coordinates, err)
 	}
 	Reach(ctx, b.policy.Faults, AfterCommit)
-	return nil
-}
-
-// billEach bills the records one by one, so that one that the database refuses
-// harms no neighbour.
-func (b *Biller) billEach(ctx context.Context, pass Pass, records []Record) error {
-	for i := range records {
-		err := b.bill(ctx, pass, records[i:i+1])
-		if errors.Is(err, ErrData) {
-			err = b.parkUnstorable(ctx, &records[i])
-		}
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

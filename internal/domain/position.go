@@ -36,7 +36,7 @@ type Position struct {
 // Progress tells the position that holds once the records become durable, in the
 // moment before their transaction commits: the prefix of the partition that is
 // known to be committed, and these records only where nothing before them is
-// still open. The records are those of a batch or, where they go one by one, some
+// still open. The records are those of a batch or, where they go in parts, some
 // that follow others of it which stand already.
 type Progress func(ctx context.Context, records []Record) (Position, error)
 

@@ -24,6 +24,7 @@ type load struct {
 	partitions int32
 	plan       *orders.Plan
 	expected   orders.Expected
+	poison     poison
 }
 
 // newLoad makes a topic and plans its records.

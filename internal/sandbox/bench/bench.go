@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// byName is the set of the scenarios that are measured only when they are asked for.
+const byName = "by name"
+
 // scenario is something to measure.
 type scenario struct {
 	name string
@@ -28,6 +31,8 @@ func scenarios() []scenario {
 		{"inserts", sectionRetention, (*bench).inserts},
 		{"emptying", sectionRetention, (*bench).emptying},
 		{"statistics", sectionRetention, (*bench).statistics},
+		{"positions", byName, (*bench).positions},
+		{"poison", byName, (*bench).poison},
 	}
 }
 

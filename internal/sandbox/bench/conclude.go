@@ -32,6 +32,7 @@ func (m *measurement) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.load.poison.discount(&counted, &ledger)
 	m.run.Charges = len(commits)
 	m.run.InFlight, m.run.Mean = meter.Most, meter.Mean()
 	if len(commits) > 0 {

@@ -24,6 +24,8 @@ const (
 	Billing Mode = "billing"
 	// Sequential is billing with one event per transaction and one at a time per partition.
 	Sequential Mode = "sequential"
+	// Booked is billing with its positions in the database.
+	Booked Mode = "booked"
 )
 
 const (
@@ -40,8 +42,12 @@ var errEndedWell = errors.New("exit status 0")
 
 // settings are the variables that make the mode.
 func (m Mode) settings(partitions int32) []string {
-	if m == Billing {
+	switch m {
+	case Billing:
 		return nil
+	case Booked:
+		return []string{"OFFSET_STORE=postgres"}
+	case Sequential:
 	}
 	n := int(partitions)
 	return []string{

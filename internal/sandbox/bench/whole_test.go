@@ -88,6 +88,21 @@ func TestAWorldCanBeFilledAndStagedForOthers(t *testing.T) {
 	requireFill(ctx, t, world)
 	requireStage(ctx, t, world)
 	requireBrokenOff(ctx, t, world)
+	requirePoison(ctx, t, world)
+}
+
+// One record that can never be charged changes the sums by what it is itself, and by nothing else.
+func requirePoison(ctx context.Context, t *testing.T, world *World) {
+	t.Helper()
+	kinds := poisons()
+	for _, p := range []poison{kinds[1], kinds[len(kinds)-1]} {
+		l, err := world.spoil(ctx, smallest, 2, p)
+		require.NoError(t, err)
+		b := &bench{World: world, options: world.options}
+		require.NoError(t, b.poisoned(ctx, "poison", 1, l))
+		require.Empty(t, b.report.Runs[0].Void, p.name())
+		require.Equal(t, 180, b.report.Runs[0].Charges)
+	}
 }
 
 // Rows fill processed_event with version 7 ids of the past days, in order.

@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,6 +47,29 @@ func TestEventThatTheDatabaseRefusesIsParkedAlone(t *testing.T) {
 			w.balanced()
 		})
 	}
+}
+
+// Whoever shares a batch with such an event waits for a few transactions, not for one of each.
+func TestARefusedEventCostsItsNeighboursFewTransactions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one := w.instance("one")
+	const all, refused = 64, 21
+	var records []domain.Record
+	for n := range int64(all) {
+		records = append(records, w.event(n+1, "10.50").record)
+	}
+	w.refusing("INSERT", "charge", fmt.Sprintf("NEW.order_id = %d", refused))
+	one.mustBill(records...)
+	commits := 0
+	for _, p := range one.seam.reached() {
+		if p == mainCommitted {
+			commits++
+		}
+	}
+	require.Equal(t, 7, commits, "a half, a quarter, …, and the refused one by itself")
+	require.Equal(t, domain.Counters{Received: all, Processed: all, Captured: all - 1}, w.counters())
+	w.balanced()
 }
 
 // The refusal comes after the calls: their answers stand, and nobody is charged
