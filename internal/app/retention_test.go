@@ -92,6 +92,27 @@ func TestANewDatabaseGetsItsRangesAtOnceAndTheCommandWorksBesideTheService(t *te
 	require.Contains(t, out, "all others")
 }
 
+// Somebody's turn by hand keeps the service's first one waiting.
+func TestTheFirstBatchWaitsForItsRange(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1, paymenttest.Faults{})
+	w.produce(w.record(0, []byte(newOrder(1).json())))
+	hand, err := w.db.Acquire(t.Context())
+	require.NoError(t, err)
+	defer hand.Release()
+	_, err = hand.Exec(t.Context(), `SELECT pg_advisory_lock(hashtextextended('billing.retention.turn', 0))`)
+	require.NoError(t, err)
+	one := w.start(nil)
+	w.eventually("it leads", func() bool { return strings.Contains(one.Logs.String(), `"msg":"retention","leading":true`) })
+	require.Never(t, func() bool { return w.count(`SELECT count(*) FROM processed_event`) > 0 }, 3*time.Second, 20*time.Millisecond)
+	_, err = hand.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
+	w.settled()
+	require.EqualValues(t, 1, w.count(`SELECT count(*) FROM processed_event`))
+	require.Zero(t, w.count(`SELECT count(*) FROM processed_event_default`))
+	require.Zero(t, w.retained().Moved)
+}
+
 func TestRetentionByHandSaysWhatKeepsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1, paymenttest.Faults{})
