@@ -546,7 +546,7 @@ func TestTheReportOfTheLatestTurnIsKeptForAllToShow(t *testing.T) {
 	require.Equal(t, report, got)
 
 	failed := report
-	failed.FinishedAt, failed.Error = epoch.Add(time.Minute), "no"
+	failed.FinishedAt, failed.SucceededAt, failed.Error = epoch.Add(time.Minute), time.Time{}, "no"
 	require.NoError(t, r.Save(t.Context(), failed))
 	got, _, err = s.Retention(t.Context())
 	require.NoError(t, err)
