@@ -79,7 +79,8 @@ func testEachOutcomeIsPublishedOnceInEffect(t *testing.T, offsets string) {
 		if n == 0 {
 			r.Headers = []kgo.RecordHeader{{Key: "traceparent", Value: []byte("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")}}
 		}
-		records = append(records, r, r)
+		again := *r // the client writes into what it produces
+		records = append(records, r, &again)
 	}
 	w.produce(records...)
 	one, two := w.start(nil), w.start(nil)
