@@ -161,8 +161,8 @@ func (r *Ranges) attach(ctx context.Context, tx *sql.Tx, rest rest, span domain.
 }
 
 func moveRows(ctx context.Context, tx *sql.Tx, out, in string, from, to uuid.UUID) (int, error) {
-	statement := fmt.Sprintf(`
-WITH moved AS (DELETE FROM %s WHERE event_id >= $1 AND event_id < $2 RETURNING *) INSERT INTO %s SELECT * FROM moved`, out, in) //nolint:gosec // names of tables, quoted
+	//nolint:gosec // the names of tables, quoted
+	statement := fmt.Sprintf(`WITH moved AS (DELETE FROM %s WHERE event_id >= $1 AND event_id < $2 RETURNING *) INSERT INTO %s SELECT * FROM moved`, out, in)
 	result, err := tx.ExecContext(ctx, statement, from, to)
 	if err != nil {
 		return 0, err
