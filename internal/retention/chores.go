@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"example.com/billing/internal/domain"
 )
@@ -35,15 +36,19 @@ func (t *turn) chore(ctx context.Context, c Chore) {
 // errSucceeded ends a turn whose place another instance has taken.
 var errSucceeded = errors.New("another instance does retention by now")
 
+// Bounds of getting a lost place back: the locks of a session that died go with it, in a
+// moment.
+const (
+	regainTries = 20
+	regainPause = 50 * time.Millisecond
+)
+
 // holds reports whether the turn is still ours, and makes it so again when something
 // has cost the session, unless another instance was faster.
 func (t *turn) holds(ctx context.Context) bool {
-	ok, err := true, error(nil)
-	if t.Status().Leading {
-		ok, err = t.lead(ctx)
-	}
-	if ok && err == nil {
-		ok, err = t.begin(ctx)
+	ok, err := t.regain(ctx)
+	for try := 1; try < regainTries && err == nil && !ok && pauseFor(ctx, regainPause); try++ {
+		ok, err = t.regain(ctx)
 	}
 	if err == nil && !ok {
 		err = errSucceeded
@@ -52,4 +57,13 @@ func (t *turn) holds(ctx context.Context) bool {
 		t.errs = append(t.errs, err)
 	}
 	return err == nil
+}
+
+func (t *turn) regain(ctx context.Context) (bool, error) {
+	if t.leads {
+		if led, err := t.lead(ctx); err != nil || !led {
+			return led, err
+		}
+	}
+	return t.begin(ctx)
 }

@@ -14,6 +14,7 @@ type turn struct {
 	now    time.Time
 	cutoff time.Time // what is older is to be forgotten
 	dry    bool
+	leads  bool // it is a leader's, not one by hand
 	report domain.RetentionReport
 	notes  map[string]note         // by table: what was found of a range that is due
 	lost   []domain.RetentionRange // ranges that are no tables: missing or dropped
@@ -31,7 +32,7 @@ type note struct {
 // says what did.
 func (k *Keeper) turn(ctx context.Context, now time.Time, dry bool) (domain.RetentionReport, error) {
 	t := &turn{
-		Keeper: k, now: now, cutoff: now.Add(-k.cfg.Retention), dry: dry, notes: map[string]note{},
+		Keeper: k, now: now, cutoff: now.Add(-k.cfg.Retention), dry: dry, leads: k.Status().Leading, notes: map[string]note{},
 		report: domain.RetentionReport{
 			StartedAt: now.UTC(), Instance: k.cfg.Instance, DryRun: dry, Mode: k.cfg.Mode, Width: string(k.cfg.Width), Retention: k.cfg.Retention,
 		},
