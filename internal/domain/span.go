@@ -21,6 +21,7 @@ var (
 
 // Leaf is one table of processed_event.
 type Leaf struct {
+	Schema  string // that its table is in
 	Table   string
 	Span    Span // of a foreign leaf: the whole milliseconds that hold it; of the default: zero
 	Default bool // holds every id that is in no other leaf

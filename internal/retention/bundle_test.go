@@ -50,6 +50,14 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// timed is a database whose clock is set by hand.
+type timed struct {
+	retention.Table
+	clock *clock
+}
+
+func (t timed) Now(context.Context) (time.Time, error) { return t.clock.Now(), nil }
+
 // reader is what the brokers say.
 type reader struct {
 	mu    sync.Mutex
@@ -113,7 +121,7 @@ func (w *world) another(mode domain.RetentionMode, change ...func(*retention.Con
 	c := retention.DefaultConfig()
 	c.Mode, c.Retention, c.Instance = mode, keepFor, "billing-test"
 	c.Poll, c.Pause = 5*time.Millisecond, time.Millisecond
-	p := retention.Parts{Place: ranges, Table: ranges, Reader: w.reader, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)}
+	p := retention.Parts{Place: ranges, Table: timed{ranges, w.clock}, Reader: w.reader, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&c, &p)
 	}

@@ -57,7 +57,11 @@ func (c *Config) Validate() error {
 	if c.Mode != domain.RetainByPartition && c.Mode != domain.RetainByDelete {
 		errs = append(errs, fmt.Errorf("retention: %q is no mode", string(c.Mode)))
 	}
-	errs = append(errs, c.Width.Validate(c.Retention))
+	if c.Mode == domain.RetainByDelete {
+		errs = append(errs, c.Width.Validate(0)) // no ranges are attached
+	} else {
+		errs = append(errs, c.Width.Validate(c.Retention))
+	}
 	if c.Retention <= 0 || c.Every <= 0 || c.Poll <= 0 || c.Patience <= 0 || c.Pause <= 0 || c.Batch <= 0 || c.Budget <= 0 || c.MoveMax < 0 {
 		errs = append(errs, errors.New("retention: a bound is not positive"))
 	}

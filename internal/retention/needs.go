@@ -30,6 +30,10 @@ type Place interface {
 type Table interface {
 	// Leaves returns the tables that it is made of.
 	Leaves(ctx context.Context) ([]domain.Leaf, error)
+	// Now returns the database's time.
+	Now(ctx context.Context) (time.Time, error)
+	// Clear takes back what a turn that was broken off has left in the way of claims.
+	Clear(ctx context.Context, wait time.Duration) error
 	// Lying counts the rows of the default partition that belong to a span, up to limit.
 	Lying(ctx context.Context, span domain.Span, limit int) (int, error)
 	// Attach makes a range of the span and moves what the default partition holds of it,

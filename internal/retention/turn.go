@@ -32,16 +32,17 @@ type note struct {
 // says what did.
 func (k *Keeper) turn(ctx context.Context, now time.Time, dry bool) (domain.RetentionReport, error) {
 	t := &turn{
-		Keeper: k, now: now, cutoff: now.Add(-k.cfg.Retention), dry: dry, leads: k.Status().Leading, notes: map[string]note{},
+		Keeper: k, dry: dry, leads: k.Status().Leading, notes: map[string]note{},
 		report: domain.RetentionReport{
-			StartedAt: now.UTC(), Instance: k.cfg.Instance, DryRun: dry, Mode: k.cfg.Mode, Width: string(k.cfg.Width), Retention: k.cfg.Retention,
+			Instance: k.cfg.Instance, DryRun: dry, Mode: k.cfg.Mode, Width: string(k.cfg.Width), Retention: k.cfg.Retention,
 		},
 	}
-	t.hold = hold{reader: k.parts.Reader, cutoff: t.cutoff}
-	t.ranges(ctx)
-	t.chores(ctx)
+	if t.setTime(ctx, now) {
+		t.ranges(ctx)
+		t.chores(ctx)
+	}
 	saving := !dry && t.holds(ctx)
-	t.report.FinishedAt = k.parts.Clock.Now().UTC()
+	t.report.FinishedAt = t.now.Add(k.parts.Clock.Now().Sub(now)).UTC()
 	err := errors.Join(t.errs...)
 	if err != nil {
 		t.report.Error = err.Error()
@@ -73,6 +74,7 @@ func (t *turn) ranges(ctx context.Context) {
 		t.errs = append(t.errs, err)
 		return
 	}
+	t.clear(ctx)
 	p := makePlan(leaves, t.now, &t.cfg)
 	t.within(ctx, func(spent spent) { t.attach(ctx, spent, p.attach) })
 	var empty []domain.Leaf
@@ -84,6 +86,17 @@ func (t *turn) ranges(ctx context.Context) {
 		return
 	}
 	t.describe(leaves)
+}
+
+// clear sees to it that no claim is refused because a turn was broken off.
+func (t *turn) clear(ctx context.Context) {
+	if t.dry {
+		return
+	}
+	err := t.patiently(ctx, func(wait time.Duration) error { return t.parts.Table.Clear(ctx, wait) })
+	if err != nil {
+		t.errs = append(t.errs, err)
+	}
 }
 
 // spent is closed when the time of a part of a turn is over. It is looked at between

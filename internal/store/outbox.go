@@ -103,7 +103,7 @@ func (o *Outbox) Lead(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("connect to read the outbox: %w", err)
 	}
 	var won bool
-	err = conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(hashtextextended('billing.outbox', 0))`).Scan(&won)
+	err = conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(hashtextextended('billing.outbox', 'outbox_cursor'::regclass::oid::bigint))`).Scan(&won)
 	if err != nil {
 		return false, errors.Join(fmt.Errorf("lock the outbox: %w", err), drop(conn))
 	}

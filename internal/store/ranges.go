@@ -22,9 +22,12 @@ const (
 // The locks of retention: one is held for as long as an instance leads, the other for
 // the length of one turn, whoever makes it.
 const (
-	lockLead = `SELECT pg_try_advisory_lock(hashtextextended('billing.retention', 0))`
-	lockTurn = `SELECT pg_try_advisory_lock(hashtextextended('billing.retention.turn', 0))`
-	freeTurn = `SELECT pg_advisory_unlock(hashtextextended('billing.retention.turn', 0))`
+	lockLead = `SELECT pg_try_advisory_lock(hashtextextended('billing.retention', ` + thisTable + `))`
+	lockTurn = `SELECT pg_try_advisory_lock(hashtextextended('billing.retention.turn', ` + thisTable + `))`
+	freeTurn = `SELECT pg_advisory_unlock(hashtextextended('billing.retention.turn', ` + thisTable + `))`
+
+	// thisTable tells the tables of one schema from those of another: such locks are the whole database's.
+	thisTable = `'processed_event'::regclass::oid::bigint`
 )
 
 // ErrNotKeeping is returned when this instance has no session that may forget.
@@ -39,9 +42,8 @@ type Ranges struct {
 	pool    *sql.DB
 	conn    *sql.Conn // the session; nil while there is none
 	leading bool
-	begun   bool   // a turn
-	scanMax int64  // bytes
-	schema  string // of processed_event and its leaves, once they have been listed
+	begun   bool  // a turn
+	scanMax int64 // bytes
 }
 
 // NewRanges returns one that is not connected: Lead connects.

@@ -47,8 +47,9 @@ SELECT count(*) FROM (SELECT FROM `+table+` WHERE event_id >= $1 AND event_id < 
 
 // rest is the default partition.
 type rest struct {
-	table string // quoted; "" where there is none
-	bytes int64
+	schema string // of processed_event
+	table  string // quoted; "" where there is none
+	bytes  int64
 }
 
 func (r *Ranges) rest(ctx context.Context) (rest, error) {
@@ -56,17 +57,17 @@ func (r *Ranges) rest(ctx context.Context) (rest, error) {
 		return rest{}, ErrNotKeeping
 	}
 	var found rest
-	var table sql.NullString
+	var schema, table sql.NullString
 	err := r.conn.QueryRowContext(ctx, `
-SELECT n.nspname, d.relname, coalesce(pg_relation_size(d.oid), 0)
+SELECT n.nspname, s.nspname, d.relname, coalesce(pg_relation_size(d.oid), 0)
 FROM pg_partitioned_table AS p JOIN pg_class AS c ON c.oid = p.partrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-LEFT JOIN pg_class AS d ON d.oid = p.partdefid
-WHERE p.partrelid = 'processed_event'::regclass`).Scan(&r.schema, &table, &found.bytes)
+LEFT JOIN pg_class AS d ON d.oid = p.partdefid LEFT JOIN pg_namespace AS s ON s.oid = d.relnamespace
+WHERE p.partrelid = 'processed_event'::regclass`).Scan(&found.schema, &schema, &table, &found.bytes)
 	if err != nil {
 		return rest{}, r.failed("find the default partition", err)
 	}
 	if table.Valid {
-		found.table = r.quoted(table.String)
+		found.table = quoted(domain.Leaf{Schema: schema.String, Table: table.String})
 	}
 	return found, nil
 }
@@ -128,7 +129,7 @@ func (r *Ranges) makeWay(ctx context.Context, rest rest, span domain.Span, limit
 // batch has one of its rows in hand, and none can come.
 func (r *Ranges) attach(ctx context.Context, tx *sql.Tx, rest rest, span domain.Span, limit int) (moved int, err error) {
 	from, to := span.Bounds()
-	leaf := r.quoted(leafName(span))
+	leaf := quoted(domain.Leaf{Schema: rest.schema, Table: leafName(span)})
 	steps := []string{
 		`CREATE TABLE ` + leaf + ` (LIKE processed_event INCLUDING ALL)`,
 		fmt.Sprintf(`ALTER TABLE processed_event ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`, leaf, from, to),
@@ -201,7 +202,7 @@ func (r *Ranges) exclude(ctx context.Context, rest rest, span domain.Span, wait 
 }
 
 // include takes that constraint back. Where somebody is in the way for long it stays until
-// the next turn: claims of that span, days ahead, are run again until then.
+// the next turn, which begins with Clear: claims of that span, days ahead, are run again until then.
 func (r *Ranges) include(ctx context.Context, rest rest, span domain.Span) error {
 	drop := fmt.Sprintf(`ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s`, rest.table, elsewhere(span))
 	return r.transact(ctx, rangesLock, func(tx *sql.Tx) error { return each(ctx, tx, []string{drop}) })

@@ -53,7 +53,7 @@ func (r *Ranges) Empty(ctx context.Context, leaf domain.Leaf, wait time.Duration
 	what := "empty " + leaf.Table
 	held := 0
 	err := r.transact(ctx, wait, func(tx *sql.Tx) error {
-		table := r.quoted(leaf.Table)
+		table := quoted(leaf)
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (r *Ranges) Drop(ctx context.Context, leaf domain.Leaf, wait time.Duration)
 	what := "drop " + leaf.Table
 	filled := false
 	look := func(on queryer) error {
-		return on.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+r.quoted(leaf.Table)+`)`).Scan(&filled)
+		return on.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+quoted(leaf)+`)`).Scan(&filled)
 	}
 	if r.conn == nil {
 		return fmt.Errorf("%s: %w", what, ErrNotKeeping)
@@ -96,7 +96,7 @@ func (r *Ranges) Drop(ctx context.Context, leaf domain.Leaf, wait time.Duration)
 		if err := look(tx); err != nil || filled {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `DROP TABLE `+r.quoted(leaf.Table))
+		_, err := tx.ExecContext(ctx, `DROP TABLE `+quoted(leaf))
 		return err
 	})
 	if err == nil && filled {
@@ -120,7 +120,7 @@ func (r *Ranges) Overdue(ctx context.Context, leaf domain.Leaf, before time.Time
 	}
 	var oldest, since *time.Time
 	var first *uuid.UUID
-	table := r.quoted(leaf.Table)
+	table := quoted(leaf)
 	err := r.conn.QueryRowContext(ctx, `
 SELECT count(*), min(processed_at) FROM (
 	SELECT processed_at FROM `+table+` AS e WHERE processed_at < $1 AND `+finished+` ORDER BY processed_at LIMIT $2
@@ -146,19 +146,21 @@ SELECT count(*), min(processed_at), (array_agg(event_id ORDER BY processed_at))[
 
 // Delete removes at most limit rows that were written at or after from and before an
 // instant, the oldest first, and returns where to go on. Rows of unfinished intents
-// stay. The claim of an event whose row goes this instant waits for it, and is fresh then.
+// stay. Of a leaf that somebody has partitioned again a place names several rows: so each is
+// looked at twice. The claim of an event whose row goes this instant waits for it, and is fresh then.
 func (r *Ranges) Delete(ctx context.Context, leaf domain.Leaf, from, before time.Time, limit int) (n int, next time.Time, err error) {
 	if r.conn == nil {
 		return 0, from, ErrNotKeeping
 	}
-	table := r.quoted(leaf.Table)
+	table := quoted(leaf)
 	var last *time.Time
 	err = r.conn.QueryRowContext(ctx, `
 WITH gone AS (
-	DELETE FROM `+table+` WHERE ctid = ANY (ARRAY(
+	DELETE FROM `+table+` AS e WHERE e.ctid = ANY (ARRAY(
 		SELECT e.ctid FROM `+table+` AS e WHERE e.processed_at >= $1 AND e.processed_at < $2 AND `+finished+`
 		ORDER BY e.processed_at LIMIT $3))
-	RETURNING processed_at
+		AND e.processed_at >= $1 AND e.processed_at < $2 AND `+finished+`
+	RETURNING e.processed_at
 )
 SELECT count(*), max(processed_at) FROM gone`, from, before, limit).Scan(&n, &last)
 	if err != nil {

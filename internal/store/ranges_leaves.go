@@ -19,10 +19,11 @@ const leafDay = "20060102"
 // selectLeaves reads the tables of processed_event from the catalog; their rows by the
 // statistics' count, or by the planner's where that has none.
 const selectLeaves = `
-SELECT c.relname, n.nspname, pg_get_expr(c.relpartbound, c.oid),
+SELECT c.relname, n.nspname, c.relnamespace = o.relnamespace, pg_get_expr(c.relpartbound, c.oid),
 	coalesce(nullif(pg_stat_get_live_tuples(c.oid), 0), greatest(c.reltuples, 0)::bigint),
 	coalesce(pg_total_relation_size(c.oid), 0), coalesce(pg_relation_size(c.oid), 0) = 0
 FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_class AS o ON o.oid = i.inhparent
 WHERE i.inhparent = 'processed_event'::regclass
 ORDER BY c.relname`
 
@@ -46,14 +47,15 @@ func (r *Ranges) leaves(ctx context.Context) (leaves []domain.Leaf, err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var leaf domain.Leaf
-		var schema, bound string
-		if err := rows.Scan(&leaf.Table, &schema, &bound, &leaf.Rows, &leaf.Bytes, &leaf.Empty); err != nil {
+		var beside bool
+		var bound string
+		if err := rows.Scan(&leaf.Table, &leaf.Schema, &beside, &bound, &leaf.Rows, &leaf.Bytes, &leaf.Empty); err != nil {
 			return nil, err
 		}
 		if err := readBound(&leaf, bound); err != nil {
 			return nil, err
 		}
-		r.schema = schema
+		leaf.Ours = leaf.Ours && beside
 		if leaf.Empty {
 			leaf.Rows = 0 // the statistics are late
 		}
@@ -117,8 +119,9 @@ func leafName(s domain.Span) string {
 	return "processed_event_" + s.From.UTC().Format(leafDay) + "_" + s.To.UTC().Format(leafDay)
 }
 
-// quoted is a table of processed_event's own schema, for a statement.
-func (r *Ranges) quoted(table string) string { return pgx.Identifier{r.schema, table}.Sanitize() }
+// quoted is the table of a leaf, for a statement. Somebody else's may be in a schema that is
+// not that of processed_event.
+func quoted(leaf domain.Leaf) string { return pgx.Identifier{leaf.Schema, leaf.Table}.Sanitize() }
 
 const unfinishedStates = `('waiting', 'calling', 'unknown', 'answered')`
 
