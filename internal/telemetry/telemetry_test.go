@@ -50,6 +50,16 @@ func (j *journal) lines(t *testing.T) []map[string]any {
 	return lines
 }
 
+// line returns the one with that message: what OpenTelemetry complains of goes to the log that was set up
+// last in the process, whoever's it is.
+func (j *journal) line(t *testing.T, message string) map[string]any {
+	t.Helper()
+	lines := j.lines(t)
+	at := slices.IndexFunc(lines, func(line map[string]any) bool { return line[slog.MessageKey] == message })
+	require.GreaterOrEqual(t, at, 0, "no line %q in %v", message, lines)
+	return lines[at]
+}
+
 // stillClock stands still until it is moved.
 type stillClock struct {
 	mu  sync.Mutex
@@ -310,7 +320,7 @@ func TestATraceIsContinued(t *testing.T) {
 	require.Equal(t, "k=v", to["baggage"])
 
 	tel.Logger().InfoContext(ctx, "at work")
-	line := log.lines(t)[0]
+	line := log.line(t, "at work")
 	require.Equal(t, traceID, line["trace_id"])
 	require.Equal(t, span.SpanContext().SpanID().String(), line["span_id"])
 }
