@@ -3,6 +3,8 @@ package retention_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -282,6 +284,21 @@ func TestARangeThatCannotBeAttachedIsToldAndTheOthersAre(t *testing.T) {
 	require.Equal(t, 10, report.Attached)
 	require.Equal(t, domain.RangeMissing, rangeOf(t, &report, noon).State)
 	require.Contains(t, report.Error, "already exists")
+}
+
+// What is the matter with one range is the matter with all of them.
+func TestATurnTellsOfManyErrorsTheFirst(t *testing.T) {
+	t.Parallel()
+	w := setup(t, domain.RetainByPartition)
+	for d := range 8 {
+		from := noon.Add(time.Duration(d) * day)
+		w.execute(fmt.Sprintf(`CREATE TABLE processed_event_%s_%s (somebody_elses int)`, from.Format("20060102"), from.Add(day).Format("20060102")))
+	}
+	report, err := w.keeper.Once(t.Context(), false, patience)
+	require.Error(t, err)
+	require.Equal(t, 3, report.Attached)
+	require.Equal(t, 5, strings.Count(report.Error, "already exists"))
+	require.Contains(t, report.Error, "and 3 more")
 }
 
 func TestDeletesGoInStepsAndWithinTheirTime(t *testing.T) {

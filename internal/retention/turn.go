@@ -43,7 +43,7 @@ func (k *Keeper) turn(ctx context.Context, now time.Time, dry bool) (domain.Rete
 	}
 	saving := !dry && t.holds(ctx)
 	t.report.FinishedAt = t.now.Add(k.parts.Clock.Now().Sub(now)).UTC()
-	err := errors.Join(t.errs...)
+	err := joined(t.errs)
 	if err != nil {
 		t.report.Error = err.Error()
 	}

@@ -11,9 +11,12 @@ import (
 	"example.com/billing/internal/domain"
 )
 
-// undefinedTable is the SQLSTATE of a table that is not there: a range that was
-// dropped since it was listed.
-const undefinedTable = "42P01"
+// unreadable reports whether an error says that a leaf cannot be looked into: it was
+// dropped since it was listed (42P01), or is somebody else's who has granted nothing (42501).
+// What it holds is left out.
+func unreadable(err error) bool {
+	return sqlState(err) == "42P01" || sqlState(err) == "42501"
+}
 
 const (
 	// maxLooked bounds the leaves that are asked for their oldest row.
@@ -113,7 +116,7 @@ func oldestOf(db *gorm.DB, leaves []sizedLeaf, table *domain.ProcessedEventTable
 func oldestRow(db *gorm.DB, l *sizedLeaf) (time.Time, bool, error) {
 	var at []time.Time
 	err := db.Raw("SELECT processed_at FROM " + l.Name + " ORDER BY processed_at LIMIT 1").Scan(&at).Error
-	if sqlState(err) == undefinedTable {
+	if unreadable(err) {
 		return time.Time{}, false, nil
 	}
 	if err != nil {
@@ -135,7 +138,7 @@ func oldestEvent(db *gorm.DB, l *sizedLeaf) (*time.Time, error) {
 	var ids []uuid.UUID
 	err := db.Raw("SELECT event_id FROM (SELECT event_id FROM "+l.Name+" WHERE event_id >= ? ORDER BY event_id LIMIT ?) AS first "+
 		"WHERE substring(event_id::text FROM 15 FOR 1) = '7' ORDER BY event_id LIMIT 1", firstV7, maxPassed).Scan(&ids).Error
-	if sqlState(err) == undefinedTable {
+	if unreadable(err) {
 		return nil, nil //nolint:nilnil // nothing to tell
 	}
 	if err != nil {

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -218,6 +220,33 @@ func TestARangeThatIsGoneMeanwhileIsPassedOver(t *testing.T) {
 	fill(t, conn, processed{v7At(day(0, 1)), day(0, 2)}, processed{v7At(day(1, 1)), day(1, 2)})
 	table, err := s.DescribeAfter(t.Context(), func() { execute(t, conn, `DROP TABLE day_0`) })
 	require.NoError(t, err)
+	require.Equal(t, day(1, 2), table.Oldest.UTC())
+	require.Equal(t, day(1, 1), *table.OldestEvent)
+}
+
+// A service whose role owns nothing may use processed_event, but none of the ranges that
+// their owner attaches: the page is there all the same.
+func TestALeafThatMayNotBeReadIsPassedOver(t *testing.T) {
+	t.Parallel()
+	databaseURL := storetest.URL(t)
+	conn := storetest.Conn(t, databaseURL)
+	days(t, conn, 2)
+	fill(t, conn, processed{v7At(day(0, 1)), day(0, 2)}, processed{v7At(day(1, 1)), day(1, 2)})
+	role := "clerk_" + uuid.NewString()[:8]
+	execute(t, conn, fmt.Sprintf(`CREATE ROLE %[1]q LOGIN PASSWORD 'x'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]q; REVOKE ALL ON day_0 FROM %[1]q`, role))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := conn.Exec(ctx, fmt.Sprintf(`DROP OWNED BY %[1]q; DROP ROLE %[1]q`, role))
+		require.NoError(t, err)
+	})
+	u, err := url.Parse(databaseURL)
+	require.NoError(t, err)
+	u.User = url.UserPassword(role, "x")
+	s, err := store.New(storetest.Config(u.String()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	table := tableOf(t, s)
 	require.Equal(t, day(1, 2), table.Oldest.UTC())
 	require.Equal(t, day(1, 1), *table.OldestEvent)
 }
