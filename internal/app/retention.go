@@ -112,7 +112,7 @@ func (a *App) checkRetention(ctx context.Context) admin.Verdict {
 		return admin.Verdict{Status: admin.StatusWarn, Reason: "what it did last cannot be read; the log says why"}
 	}
 	c := a.settings.retention("")
-	return retentionVerdict(report, some, a.started, a.clock.Now(), blockedFor(&c))
+	return retentionVerdict(report, some, a.started, a.clock.Now(), &c)
 }
 
 // blockedFor is how long what is due may be blocked before that is shown: as long as a
@@ -126,7 +126,7 @@ func blockedFor(c *retention.Config) time.Duration {
 
 // retentionVerdict is what the report of the latest turn says about the health of retention.
 // It is shown without a token: errors may name hosts and users.
-func retentionVerdict(r domain.RetentionReport, some bool, started, now time.Time, patience time.Duration) admin.Verdict {
+func retentionVerdict(r domain.RetentionReport, some bool, started, now time.Time, c *retention.Config) admin.Verdict {
 	succeeded := r.SucceededAt
 	if !some || succeeded.IsZero() {
 		succeeded = started
@@ -136,7 +136,10 @@ func retentionVerdict(r domain.RetentionReport, some bool, started, now time.Tim
 		return admin.Verdict{Status: admin.StatusWarn, Since: succeeded, Reason: "its turns fail; the log of the instance that does it says why"}
 	case now.Sub(succeeded) > retentionSilence:
 		return admin.Verdict{Status: admin.StatusWarn, Since: succeeded, Reason: "no instance has done it for " + now.Sub(succeeded).Round(time.Second).String()}
-	case !r.BlockedSince.IsZero() && now.Sub(r.BlockedSince) > patience:
+	case some && r.Retention != c.Retention:
+		return admin.Verdict{Status: admin.StatusWarn, Reason: fmt.Sprintf(
+			"whoever did it last keeps for %s what this instance is to keep for %s: the same DEDUP_RETENTION must hold for all that share a database", r.Retention, c.Retention)}
+	case !r.BlockedSince.IsZero() && now.Sub(r.BlockedSince) > blockedFor(c):
 		return admin.Verdict{Status: admin.StatusWarn, Since: r.BlockedSince, Reason: "what is due is kept, since something unfinished or unread reaches into it: " +
 			"/api/v1/dedup/stats or billing retention run --dry-run says what"}
 	}

@@ -176,7 +176,14 @@ func TestHealthWarnsOfARetentionThatDoesNotGetOn(t *testing.T) {
 		_, err = w.db.Exec(t.Context(), `UPDATE retention_turn SET report = report - 'error'`)
 		require.NoError(t, err)
 	}
-	_, err := w.db.Exec(t.Context(), `UPDATE retention_turn SET succeeded_at = now() - interval '9 minutes', report = jsonb_set(report, '{blocked_since}', to_jsonb(now() - interval '23 hours'))`)
+	_, err := w.db.Exec(t.Context(), `UPDATE retention_turn SET succeeded_at = now(), report = jsonb_set(report, '{retention}', '3600000000000')`)
+	require.NoError(t, err)
+	w.eventually("another one keeps for less", func() bool {
+		return strings.Contains(one.component("retention").Reason, "keeps for 1h0m0s what this instance is to keep for 168h0m0s")
+	})
+	_, err = w.db.Exec(t.Context(), `UPDATE retention_turn SET report = jsonb_set(report, '{retention}', to_jsonb(168 * 3600000000000))`)
+	require.NoError(t, err)
+	_, err = w.db.Exec(t.Context(), `UPDATE retention_turn SET succeeded_at = now() - interval '9 minutes', report = jsonb_set(report, '{blocked_since}', to_jsonb(now() - interval '23 hours'))`)
 	require.NoError(t, err)
 	w.eventually("it is well again", func() bool { return one.component("retention").Status == "ok" })
 	require.Equal(t, http.StatusOK, one.get("/readyz", nil), "and never depends on it")

@@ -176,12 +176,41 @@ func (u *UnreadReader) behind(ctx context.Context, asked *GroupAdmin, f Followed
 		return nil, nil
 	}
 	behind := map[int32]int64{}
+	var beyond []extent
 	for _, e := range extents {
-		if at := max(e.first, u.position(f, e.partition, committed[e.partition])); at < e.end {
+		switch at := max(e.first, u.position(f, e.partition, committed[e.partition])); {
+		case at < e.end:
 			behind[e.partition] = at
+		case at > e.end:
+			beyond = append(beyond, e)
 		}
 	}
-	return behind, nil
+	return behind, u.anew(ctx, asked, beyond, func(e extent, end int64) {
+		if u.position(f, e.partition, committed[e.partition]) > end && e.first < end {
+			behind[e.partition] = e.first
+		}
+	})
+}
+
+// anew asks again for the ends of partitions of which a group stands beyond the end. As a rule it has
+// only gone on since the end was asked for. Where it still does, the topic was deleted and
+// created again, or has lost records: consumers begin at the first record of such a partition.
+func (*UnreadReader) anew(ctx context.Context, asked *GroupAdmin, beyond []extent, found func(extent, int64)) error {
+	if len(beyond) == 0 {
+		return nil
+	}
+	partitions := make([]int32, len(beyond))
+	for i, e := range beyond {
+		partitions[i] = e.partition
+	}
+	ends, err := listOffsets(ctx, asked.admin, asked.cfg.Topic, partitions, confluent.LatestOffsetSpec, confluent.IsolationLevelReadCommitted)
+	if err != nil {
+		return err
+	}
+	for _, e := range beyond {
+		found(e, ends[e.partition])
+	}
+	return nil
 }
 
 // position returns where a group goes on, -1 where it has no position. Where ours keeps

@@ -89,6 +89,18 @@ func TestARecordFromTheFutureHidesNothingThatIsUnread(t *testing.T) {
 	require.Equal(t, []domain.Unread{{Group: b.group, Topic: b.topic, Records: 1}}, unread(t, b.config(), minute(60)))
 }
 
+// A topic that was deleted and created again begins at 0, while its group's position stays; a
+// consumer that finds it out of range begins at the first record.
+func TestAPositionBeyondTheEndHasReadNothing(t *testing.T) {
+	t.Parallel()
+	b := setupForever(t, 2)
+	b.minutely(t, 0, 5)
+	b.place(t, b.group, map[int32]int64{0: 100, 1: 100})
+	require.Equal(t, []domain.Unread{{Group: b.group, Topic: b.topic, Records: 5}}, unread(t, b.config(), minute(60)))
+	b.place(t, b.group, map[int32]int64{0: 5})
+	require.Empty(t, unread(t, b.config(), minute(60)), "at the end nothing is unread")
+}
+
 // What a partition holds keeps no other waiting: each of them shows one record and is let go.
 func TestManyLongPartitionsAreLookedAtTogether(t *testing.T) {
 	t.Parallel()
