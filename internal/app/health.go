@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/billing/internal/admin"
 	"example.com/billing/internal/domain"
+	"example.com/billing/internal/kafka"
 )
 
 // workerSilence is after how long without a turn of the retry worker something
@@ -81,7 +84,27 @@ func (a *App) checkKafka(ctx context.Context) admin.Verdict {
 	if p := status.Operator; p != nil {
 		return admin.Verdict{Status: admin.StatusWarn, Reason: "intake is paused by " + p.By + ": " + p.Reason, Since: p.Since}
 	}
-	return admin.Verdict{Status: admin.StatusOK}
+	return batchVerdict(status.Partitions)
+}
+
+// failuresTold is how often in a row the batches of a partition have failed before that is
+// told: with the pauses between them some six seconds, and longer where each waits for a lock.
+const failuresTold = 8
+
+// batchVerdict tells of partitions that do not get on though everything answers, as with a
+// table that refuses their rows. Nothing of them is lost, and they are tried again for ever.
+func batchVerdict(partitions []kafka.PartitionStatus) admin.Verdict {
+	var stuck []string
+	for i := range partitions {
+		if p := &partitions[i]; p.Failures >= failuresTold {
+			stuck = append(stuck, strconv.Itoa(int(p.Partition)))
+		}
+	}
+	if len(stuck) == 0 {
+		return admin.Verdict{Status: admin.StatusOK}
+	}
+	return admin.Verdict{Status: admin.StatusWarn, Reason: "batches fail again and again in partitions " + strings.Join(stuck, ", ") +
+		": /api/v1/consumer and the log say why"}
 }
 
 func (a *App) checkProvider(context.Context) admin.Verdict {
