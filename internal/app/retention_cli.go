@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func retentionCommand(p Process) *cobra.Command {
 			return usageError{errors.New("retention needs: run")}
 		},
 	}
-	var dry, asJSON bool
+	var dry, shorten, asJSON bool
 	run := &cobra.Command{
 		Use:   "run [--dry-run]",
 		Short: "Make one turn of retention now",
@@ -40,6 +41,8 @@ func retentionCommand(p Process) *cobra.Command {
 			"what a turn would do, and what is kept because something unfinished or unread reaches into it.\n\n" +
 			"It takes the environment of `billing serve`, of which DATABASE_URL and KAFKA_BROKERS are required: the\n" +
 			"brokers are asked what the groups have not consumed yet. docs/retention.md tells the rest.\n\n" +
+			"Where DEDUP_RETENTION is shorter than what the latest turn kept it refuses, but for a dry run: a shell that\n" +
+			"lacks the service's setting would empty months for good. --shorten says that it is meant.\n\n" +
 			"Exit codes: 0 done, whatever is kept; 1 something failed, or another turn did not end within a minute;\n" +
 			"2 usage or configuration.",
 		Args: cobra.NoArgs,
@@ -48,7 +51,7 @@ func retentionCommand(p Process) *cobra.Command {
 			if err != nil {
 				return usageError{fmt.Errorf("configuration:\n%w", err)}
 			}
-			report, err := retain(cmd, &settings, dry)
+			report, err := retain(cmd, &settings, dry, shorten)
 			if report.StartedAt.IsZero() {
 				return err // there was no turn
 			}
@@ -56,6 +59,7 @@ func retentionCommand(p Process) *cobra.Command {
 		},
 	}
 	run.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done, and what is kept")
+	run.Flags().BoolVar(&shorten, "shorten", false, "forget earlier than the latest turn did")
 	run.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	c.AddCommand(run)
 	return c
@@ -72,7 +76,7 @@ func withoutProvider(environ []string) []string {
 }
 
 // retain makes one turn.
-func retain(cmd *cobra.Command, s *Settings, dry bool) (report domain.RetentionReport, err error) {
+func retain(cmd *cobra.Command, s *Settings, dry, shorten bool) (report domain.RetentionReport, err error) {
 	log, err := telemetry.NewLogger(cmd.ErrOrStderr(), "warn", "text")
 	if err != nil {
 		return report, err
@@ -85,12 +89,27 @@ func retain(cmd *cobra.Command, s *Settings, dry bool) (report domain.RetentionR
 	if err := books.CheckSchema(cmd.Context()); err != nil {
 		return report, err
 	}
+	if !dry && !shorten {
+		if err := notShorter(cmd.Context(), s, books); err != nil {
+			return report, err
+		}
+	}
 	f, err := newForgetting(s, books, "billing retention run on "+owner(), nil, retention.Parts{Clock: domain.SystemClock{}, Logger: log})
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	return f.keeper.Once(cmd.Context(), dry, retentionWait)
+}
+
+// notShorter refuses to forget what the latest turn, as a rule the service's, has kept.
+func notShorter(ctx context.Context, s *Settings, books *store.Store) error {
+	latest, some, err := books.Retention(ctx)
+	if err != nil || !some || latest.Retention <= s.Flow.DedupRetention {
+		return err
+	}
+	return usageError{fmt.Errorf("DEDUP_RETENTION is %s, and the latest turn, of %s, kept for %s: set what the service has, or say --shorten",
+		s.Flow.DedupRetention, latest.Instance, latest.Retention)}
 }
 
 // showRetention writes the report of a turn.

@@ -161,7 +161,7 @@ func (w *World) turn(ctx context.Context, m *measurement, s span) (t turned, err
 		"KAFKA_BROKERS="+w.brokers, "KAFKA_TOPIC="+m.load.topic, "KAFKA_GROUP_ID="+m.group, "DATABASE_URL="+w.postgres.URL(m.database),
 		"PAYMENT_URL="+w.provider.url, "ADMIN_INSECURE=true", "DEDUP_RETENTION="+retention.String())
 	var out, said bytes.Buffer
-	run := process.Command(ctx, process.Spec{Path: w.options.Billing, Args: []string{"retention", "run", "--json"}, Env: env, Dir: w.dir})
+	run := process.Command(ctx, process.Spec{Path: w.options.Billing, Args: []string{"retention", "run", "--shorten", "--json"}, Env: env, Dir: w.dir})
 	run.Stdout, run.Stderr = &out, &said
 	if err := run.Run(); err != nil {
 		return t, fmt.Errorf("billing retention run: %w: %s", err, said.String())
