@@ -33,6 +33,7 @@ type Keeper struct {
 	ready   chan struct{} // closed once new rows have their range
 
 	// What follows is that of Run's goroutine.
+	begun    time.Time     // when Run was
 	due      time.Time     // when the next turn is
 	dropAt   time.Time     // before then no drop is tried
 	dropRest time.Duration // the latest pause between tries
@@ -76,7 +77,7 @@ func (k *Keeper) note(change func(*Status)) {
 func (k *Keeper) Close() error { return k.metrics.close() }
 
 // Ready is closed once there is a range for the rows of now, of whatever instance, or a
-// turn of Run has tried: who waits for it before it writes rows spares itself their being
+// turn of Run has tried, or ten seconds have brought none: who waits for it before it writes rows spares itself their being
 // moved.
 func (k *Keeper) Ready() <-chan struct{} { return k.ready }
 
@@ -89,8 +90,16 @@ func (k *Keeper) isReady() bool {
 	}
 }
 
-// readyPoll is how often an instance that does not lead looks for the first ranges.
-const readyPoll = 50 * time.Millisecond
+// readyPoll is how often an instance that does not lead looks for the first ranges, and
+// readyFor for how long: where too much lies in the default partition that of now is never
+// made, and whoever waits for it goes on without.
+const (
+	readyPoll = 50 * time.Millisecond
+	readyFor  = 10 * time.Second
+)
+
+// hasty reports whether the first ranges are still worth asking for often.
+func (k *Keeper) hasty() bool { return k.parts.Clock.Now().Sub(k.begun) < readyFor }
 
 // look finds out whether another instance has made the range of now.
 func (k *Keeper) look(ctx context.Context) error {
@@ -100,7 +109,7 @@ func (k *Keeper) look(ctx context.Context) error {
 	}
 	now := k.parts.Clock.Now()
 	held := func(l domain.Leaf) bool { return !l.Default && l.Span.Contains(now) }
-	if k.cfg.Mode == domain.RetainByDelete || slices.ContainsFunc(leaves, held) {
+	if k.cfg.Mode == domain.RetainByDelete || slices.ContainsFunc(leaves, held) || !k.hasty() {
 		close(k.ready)
 	}
 	return nil
@@ -109,6 +118,7 @@ func (k *Keeper) look(ctx context.Context) error {
 // Run leads where nobody else does, and makes a turn whenever one is due, until ctx is
 // done; then it gives its place up. No trouble ends it.
 func (k *Keeper) Run(ctx context.Context) {
+	k.begun = k.parts.Clock.Now()
 	for rest := time.Duration(0); pauseFor(ctx, rest); rest = k.rest() {
 		if err := k.step(ctx); err != nil {
 			k.failed(ctx, err)
@@ -121,7 +131,7 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 func (k *Keeper) rest() time.Duration {
-	if !k.isReady() {
+	if !k.isReady() && k.hasty() {
 		return min(readyPoll, k.cfg.Poll)
 	}
 	return around(k.cfg.Poll)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -425,4 +426,46 @@ func TestWhoeverWaitsForItFindsTheRangeOfNow(t *testing.T) {
 		<-two.Ready()
 		require.False(t, two.Status().Leading)
 	})
+}
+
+// counted counts the questions for the tables.
+type counted struct {
+	retention.Table
+	asked atomic.Int64
+}
+
+func (c *counted) Leaves(ctx context.Context) ([]domain.Leaf, error) {
+	c.asked.Add(1)
+	return c.Table.Leaves(ctx)
+}
+
+// As where most ids are of version 4: the range of now is made never, and an instance that does
+// not lead must not look for it twenty times a second for as long as it lives.
+func TestARangeThatIsNotMadeIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	w := setup(t, domain.RetainByPartition, func(c *retention.Config, _ *retention.Parts) { c.MoveMax = 4 })
+	w.processed(noon, 5)
+	w.running(w.keeper)
+	<-w.keeper.Ready()
+	table := &counted{}
+	_, two := w.another(domain.RetainByPartition, func(_ *retention.Config, p *retention.Parts) { table.Table, p.Table = p.Table, table })
+	w.running(two)
+	w.eventually("it looks", func() bool { return table.asked.Load() > 3 })
+	select {
+	case <-two.Ready():
+		require.Fail(t, "there is none")
+	default:
+	}
+	w.clock.add(10 * time.Second)
+	w.eventually("it goes on without", func() bool {
+		select {
+		case <-two.Ready():
+			return true
+		default:
+			return false
+		}
+	})
+	asked := table.asked.Load()
+	require.Never(t, func() bool { return table.asked.Load() > asked }, 200*time.Millisecond, 10*time.Millisecond, "nor looks any more")
+	require.False(t, two.Status().Leading)
 }
