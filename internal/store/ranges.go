@@ -15,7 +15,8 @@ const RetentionConns = 1
 // has lost its place to another instance, whether it notices or not.
 const (
 	rangesIdle      = 60 * time.Second
-	rangesStatement = 20 * time.Second // one statement, and one pause within a transaction
+	rangesStatement = 20 * time.Second // one statement
+	rangesPause     = 3 * time.Second  // between two statements of a transaction: batches may stand behind its locks
 	rangesLock      = time.Second      // a wait for a lock, where nothing shorter is asked for
 )
 
@@ -52,7 +53,7 @@ func NewRanges(c Config) (*Ranges, error) {
 		"lock_timeout":                        millis(rangesLock),
 		"statement_timeout":                   millis(rangesStatement),
 		"idle_session_timeout":                millis(rangesIdle),
-		"idle_in_transaction_session_timeout": millis(rangesStatement),
+		"idle_in_transaction_session_timeout": millis(rangesPause),
 		// Rows are looked for in the order of an index, a batch at a time: without these all
 		// that are overdue would be read and sorted for each batch.
 		"enable_bitmapscan": "off", "enable_material": "off",

@@ -493,6 +493,23 @@ func TestOneInstanceForgetsAndAnotherWhenItsSessionDies(t *testing.T) {
 	require.False(t, led)
 }
 
+// A process that is stopped between two statements, or whose network is gone, may hold the lock
+// that every batch needs.
+func TestALeaderThatStandsStillHoldsBatchesUpForSecondsOnly(t *testing.T) {
+	t.Parallel()
+	s, databaseURL := storetest.Open(t)
+	r := keeping(t, databaseURL)
+	err := r.On(t.Context(), "stand still", func(ctx context.Context, conn *sql.Conn) error {
+		tx, err := conn.BeginTx(ctx, nil)
+		require.NoError(t, err)
+		_, err = tx.ExecContext(ctx, `LOCK TABLE ONLY processed_event IN ACCESS EXCLUSIVE MODE`)
+		require.NoError(t, err)
+		claim(t, s, sightings(1)) // it would wait for five seconds, and fail
+		return tx.Commit()
+	})
+	require.Error(t, err, "it has lost its session")
+}
+
 func TestAChoreRunsOnTheSessionAndCostsItOnlyWhenItBreaksIt(t *testing.T) {
 	t.Parallel()
 	_, databaseURL := storetest.Open(t)
