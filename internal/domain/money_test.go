@@ -244,15 +244,15 @@ func BenchmarkParseMoney(b *testing.B) {
 	}
 }
 
-// decimalLiteral generates JSON numbers around the bounds of an amount.
+// decimalLiteral generates JSON numbers around the bounds of an amount, and as many of those that orders are made of.
 func decimalLiteral() *rapid.Generator[string] {
-	return rapid.Custom(func(t *rapid.T) string {
+	return rapid.OneOf(rapid.StringMatching(`[1-9][0-9]{0,12}\.[0-9]{2}`), rapid.Custom(func(t *rapid.T) string {
 		literal := rapid.StringMatching(`-?(0|[1-9][0-9]{0,17})(\.[0-9]{0,6}0{0,8}[0-9])?`).Draw(t, "digits")
 		if rapid.Bool().Draw(t, "scaled") {
 			literal += "e" + strconv.Itoa(rapid.IntRange(-30, 30).Draw(t, "scale"))
 		}
 		return literal
-	})
+	}))
 }
 
 func power(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
