@@ -111,6 +111,8 @@ type PartitionOffsets struct {
 	// Lag is how many offsets lie between where the group goes on and the end; control
 	// records of transactions count among them.
 	Lag int64 `json:"lag"`
+	// Lost: the position lies outside of the log; the group goes on at the first record.
+	Lost bool `json:"lost"`
 }
 
 // OffsetsReport is what billing offsets show prints as JSON.
@@ -124,10 +126,6 @@ type OffsetsReport struct {
 
 // report asks both stores.
 func (o *offsets) report(ctx context.Context) (OffsetsReport, error) {
-	group, err := o.brokers.Describe(ctx)
-	if err != nil {
-		return OffsetsReport{}, err
-	}
 	kept := map[int32]int64{}
 	if o.book != nil {
 		rows, err := o.book.List(ctx, o.settings.Kafka.GroupID, o.settings.Kafka.Topic)
@@ -137,6 +135,10 @@ func (o *offsets) report(ctx context.Context) (OffsetsReport, error) {
 		for _, row := range rows {
 			kept[row.Partition] = row.Next
 		}
+	}
+	group, err := o.brokers.Describe(ctx)
+	if err != nil {
+		return OffsetsReport{}, err
 	}
 	r := OffsetsReport{
 		Topic: o.settings.Kafka.Topic, Group: o.settings.Kafka.GroupID, OffsetStore: o.settings.OffsetStore, Members: group.Members,
@@ -148,6 +150,7 @@ func (o *offsets) report(ctx context.Context) (OffsetsReport, error) {
 			at.Database = someOffset(next)
 		}
 		at.Lag = max(0, p.End-at.next(r.OffsetStore))
+		at.Lost = at.lost(r.OffsetStore)
 		r.Partitions = append(r.Partitions, at)
 	}
 	return r, nil
@@ -163,10 +166,21 @@ func (p *PartitionOffsets) next(offsetStore string) int64 {
 	case p.Kafka != nil:
 		next = *p.Kafka
 	}
-	if next < p.First {
+	if next < p.First || next > p.End {
 		return p.First
 	}
 	return next
+}
+
+// lost reports whether the position lies outside of the log, so that the group goes on at its
+// first record: records were removed before they were read, or the log was cut back or is
+// another one.
+func (p *PartitionOffsets) lost(offsetStore string) bool {
+	at := p.Kafka
+	if offsetStore == inPostgres && p.Database != nil {
+		at = p.Database
+	}
+	return at != nil && (*at < p.First || *at > p.End)
 }
 
 func someOffset(n int64) *int64 {

@@ -26,8 +26,11 @@ func offsetsReset(p Process) *cobra.Command {
 		Long: "Sets where the group goes on, in the database where OFFSET_STORE=postgres, and in Kafka. Records that are read again are\n" +
 			"duplicates: nothing is charged twice. Records that are skipped are not charged at all: a reset that goes past records which\n" +
 			"the group has not read is refused and says how many of which partitions, unless --skip-unread asks for it. They are counted\n" +
-			"by offset; control records of transactions count among them. The group must have no live members.\n" +
-			"A time such as 2026-01-31T12:00:00Z means the first record that is not older.",
+			"by offset, from where the group would go on: control records of transactions count among them, and so do records that were\n" +
+			"read before the group was set back. The group must have no live members.\n" +
+			"A time such as 2026-01-31T12:00:00Z means the first record that is not older.\n\n" +
+			"Exit codes: 0 done, or shown by --dry-run, also where it says that it would be refused; 1 refused, or the brokers or the\n" +
+			"database did not answer; 2 usage or configuration.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			to, err := parseTarget(f.to)

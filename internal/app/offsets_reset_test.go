@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"example.com/billing/internal/payment/paymenttest"
 )
@@ -56,5 +57,41 @@ func TestAResetGoesPastUnreadRecordsOnlyWhenAskedTo(t *testing.T) {
 		code, _, errs = reset("--to", "3", "--yes")
 		require.Equal(t, 1, code)
 		require.Contains(t, errs, fmt.Sprintf("3 of %[1]s/0, 3 of %[1]s/1", w.topic))
+	})
+}
+
+// The topic was deleted and created again, say: the group goes on at the first record then, so that all of
+// them are unread.
+func TestARecordBehindAPositionOutsideOfTheLogIsUnread(t *testing.T) {
+	t.Parallel()
+	inEveryStore(t, func(t *testing.T, offsets string) {
+		t.Helper()
+		w := setupIn(t, offsets, 1, paymenttest.Faults{})
+		w.orders(5, 1)
+		s := w.start(nil)
+		w.settled()
+		s.Stop()
+		w.deserted()
+		var beyond kadm.Offsets
+		beyond.AddOffset(w.topic, 0, 9, -1)
+		require.NoError(t, w.admin.CommitAllOffsets(t.Context(), w.group, beyond))
+		_, err := w.db.Exec(t.Context(), `UPDATE consumer_offset SET "offset" = 9`)
+		require.NoError(t, err)
+
+		at := w.show().Partitions[0]
+		require.True(t, at.Lost)
+		require.EqualValues(t, 5, at.Lag)
+		code, out, errs := command(t, w.offsetsEnviron(), "offsets", "show")
+		require.Zero(t, code, errs)
+		require.Contains(t, out, w.topic+"/0: the position lies outside of the log, which holds 0 to 5: the group goes on at 0\n")
+		for to, unread := range map[string]string{"latest": "5", "2": "2"} {
+			code, _, errs := command(t, w.offsetsEnviron(), "offsets", "reset", "--to", to, "--yes")
+			require.Equal(t, 1, code)
+			require.Contains(t, errs, unread+" of "+w.topic+"/0; add --skip-unread")
+		}
+		code, out, errs = command(t, w.offsetsEnviron(), "offsets", "reset", "--to", "earliest", "--yes")
+		require.Zero(t, code, errs)
+		require.Equal(t, "reset "+w.topic+"/0 from 9 to 0\n", out)
+		require.False(t, w.show().Partitions[0].Lost)
 	})
 }

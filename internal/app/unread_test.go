@@ -26,7 +26,7 @@ func TestWhatIsReadIsToldByWhereTheGroupGoesOn(t *testing.T) {
 
 	turn := func(offsets string) (r domain.RetentionReport) {
 		code, out, errs := command(t, w.environ("OFFSET_STORE="+offsets, "RETENTION_MODE=delete", "RETRY_HORIZON=1s", "DEDUP_RETENTION=2s"),
-			"retention", "run", "--json")
+			"retention", "run", "--json", "--shorten")
 		require.Zero(t, code, errs)
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
 		return r

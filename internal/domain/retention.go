@@ -73,8 +73,8 @@ type ChoreReport struct {
 type RetentionReport struct {
 	StartedAt    time.Time        `json:"started_at"`
 	FinishedAt   time.Time        `json:"finished_at"`
-	SucceededAt  time.Time        `json:"succeeded_at"`  // end of the latest turn without an error; zero: none yet
-	BlockedSince time.Time        `json:"blocked_since"` // since when the oldest blocked rows have been due; zero: nothing is blocked
+	SucceededAt  time.Time        `json:"succeeded_at,omitzero"`  // end of the latest turn without an error; zero: none yet
+	BlockedSince time.Time        `json:"blocked_since,omitzero"` // since when the oldest blocked rows have been due; zero: nothing is blocked
 	Instance     string           `json:"instance"`
 	DryRun       bool             `json:"dry_run"`
 	Mode         RetentionMode    `json:"mode"`

@@ -88,15 +88,16 @@ func (g *GroupAdmin) Describe(ctx context.Context) (Group, error) {
 	if err != nil {
 		return Group{}, err
 	}
+	// Where it stands first: what is read and committed meanwhile is not behind the end then.
+	committed, err := g.committed(ctx, partitions)
+	if err != nil {
+		return Group{}, err
+	}
 	first, err := listOffsets(ctx, g.admin, g.cfg.Topic, partitions, confluent.EarliestOffsetSpec, confluent.IsolationLevelReadCommitted)
 	if err != nil {
 		return Group{}, err
 	}
 	end, err := listOffsets(ctx, g.admin, g.cfg.Topic, partitions, confluent.LatestOffsetSpec, confluent.IsolationLevelReadCommitted)
-	if err != nil {
-		return Group{}, err
-	}
-	committed, err := g.committed(ctx, partitions)
 	if err != nil {
 		return Group{}, err
 	}

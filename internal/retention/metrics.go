@@ -53,6 +53,7 @@ func newMetrics(meters Meters, status func() Status) (*metrics, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
+	m.errs.Add(context.Background(), 0) // shown from the start, so that the first error is a rise
 	m.registration, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		now := status()
 		if !now.Leading {

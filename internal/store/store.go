@@ -164,15 +164,23 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	db := s.archive.WithContext(ctx).Session(&gorm.Session{QueryFields: true}) // every column by its name
 	for _, rows := range []any{&[]processedEvent{}, &[]chargeIntent{}, &[]charge{}, &[]deadLetter{}, &[]letterAction{}, &[]dedupDetail{}, &[]consumerOffset{}, &[]loggedDuplicate{}} {
 		if err := db.Limit(0).Find(rows).Error; err != nil {
-			return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
+			return schemaError(err)
 		}
 	}
 	for _, columns := range []string{outboxColumns, turnColumns, rollUpColumns()} {
 		if err := db.Exec(columns).Error; err != nil {
-			return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
+			return schemaError(err)
 		}
 	}
 	return nil
+}
+
+// schemaError tells a schema that lacks something from a database that gave no answer to that.
+func schemaError(err error) error {
+	if sqlState(err) == "" {
+		return fmt.Errorf("read the schema: %w", err)
+	}
+	return fmt.Errorf("the schema is not that of this version (billing migrate up makes it so): %w", err)
 }
 
 // Close closes every pool; it waits for nothing.
