@@ -106,29 +106,46 @@ func (s *Server) specification(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(s.deps.OpenAPI) // the client is gone: nobody to tell
 }
 
+// maxPathTold bounds how much of a path that nobody knows is repeated in words: it may be
+// as long as the client likes. Instance has the whole of it.
+const maxPathTold = 200
+
 // unrouted answers what no route does: 405 where another method would be routed,
-// with those in Allow, and 404 otherwise.
+// with those in Allow, and 404 otherwise. Whoever sees it has shown a token, unless the
+// route takes none.
 func unrouted(mux chi.Router) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		path := r.URL.Path
+		path, told := r.URL.Path, r.URL.EscapedPath()
 		if r.URL.RawPath != "" {
 			path = r.URL.RawPath
 		}
-		var allowed []string
-		for _, method := range []string{
-			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
-		} {
-			if mux.Match(chi.NewRouteContext(), method, path) {
-				allowed = append(allowed, method)
-			}
+		if len(told) > maxPathTold {
+			told = told[:maxPathTold] + "…"
 		}
-		if len(allowed) == 0 {
-			writeProblem(w, r, notFound("there is no such route"))
+		if allowed := methodsOf(mux, path); len(allowed) > 0 {
+			list := strings.Join(allowed, ", ")
+			w.Header().Set("Allow", list)
+			writeProblem(w, r, newProblem(http.StatusMethodNotAllowed, "this method is none of "+told+", which has: "+list))
 			return
 		}
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		writeProblem(w, r, newProblem(http.StatusMethodNotAllowed, "this route has other methods: "+strings.Join(allowed, ", ")))
+		detail := "there is no route " + told + ": " + pathOpenAPI + " lists those that there are"
+		if bare := strings.TrimRight(path, "/"); bare != path && len(methodsOf(mux, bare)) > 0 {
+			detail = "there is no route " + told + ", but there is one without a slash at its end"
+		}
+		writeProblem(w, r, notFound(detail))
 	}
+}
+
+// methodsOf returns the methods that are routed for a path: none where it is unknown.
+func methodsOf(mux chi.Router, path string) (methods []string) {
+	for _, method := range []string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	} {
+		if mux.Match(chi.NewRouteContext(), method, path) {
+			methods = append(methods, method)
+		}
+	}
+	return methods
 }
 
 // query reads from the archive when it is the request's turn.

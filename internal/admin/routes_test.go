@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,31 +21,59 @@ import (
 func TestWhatIsNotRouted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	long := "/api/v1/" + strings.Repeat("x", 500)
 	for name, test := range map[string]struct {
 		method, path string
 		status       int
 		allow        string
+		detail       string
 	}{
-		"an unknown route is not found":        {http.MethodGet, "/api/v1/unknown", http.StatusNotFound, ""},
-		"the root is not found":                {http.MethodGet, "/", http.StatusNotFound, ""},
-		"a slash behind a route is not found":  {http.MethodGet, "/api/v1/charges/", http.StatusNotFound, ""},
-		"an unknown route to be written to":    {http.MethodPost, "/api/v1/unknown", http.StatusNotFound, ""},
-		"an unknown method of nothing":         {"PURGE", "/api/v1/unknown", http.StatusNotFound, ""},
-		"a route that is only read":            {http.MethodPost, "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD"},
-		"a route with a parameter":             {http.MethodDelete, "/api/v1/dead-letters/1", http.StatusMethodNotAllowed, "GET, HEAD"},
-		"an open route":                        {http.MethodPost, "/livez", http.StatusMethodNotAllowed, "GET, HEAD"},
-		"a method that nobody knows":           {"PURGE", "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD"},
-		"options are not asked for":            {http.MethodOptions, "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD"},
-		"a route that is only written to":      {http.MethodGet, "/api/v1/dead-letters/1/replay", http.StatusMethodNotAllowed, "POST"},
-		"an encoded spelling of an open route": {http.MethodGet, "/%6civez", http.StatusNotFound, ""},
+		"an unknown route is not found":       {http.MethodGet, "/api/v1/unknown", http.StatusNotFound, "", "there is no route /api/v1/unknown: /openapi.yaml lists those that there are"},
+		"the root is not found":               {http.MethodGet, "/", http.StatusNotFound, "", "there is no route /: /openapi.yaml"},
+		"a slash behind a route is not found": {http.MethodGet, "/api/v1/charges/", http.StatusNotFound, "", "there is no route /api/v1/charges/, but there is one without a slash at its end"},
+		"an unknown route with a slash":       {http.MethodGet, "/api/v1/unknown/", http.StatusNotFound, "", "there is no route /api/v1/unknown/: /openapi.yaml"},
+		"a route that is too long to repeat":  {http.MethodGet, long, http.StatusNotFound, "", "there is no route " + long[:200] + "…: /openapi.yaml"},
+		"an unknown route to be written to":   {http.MethodPost, "/api/v1/unknown", http.StatusNotFound, "", "there is no route /api/v1/unknown"},
+		"an unknown method of nothing":        {"PURGE", "/api/v1/unknown", http.StatusNotFound, "", "there is no route /api/v1/unknown"},
+		"a route that is only read":           {http.MethodPost, "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD", "this method is none of /api/v1/charges, which has: GET, HEAD"},
+		"a route with a parameter":            {http.MethodDelete, "/api/v1/dead-letters/1", http.StatusMethodNotAllowed, "GET, HEAD", "this method is none of /api/v1/dead-letters/1, which has: GET, HEAD"},
+		"an open route":                       {http.MethodPost, "/livez", http.StatusMethodNotAllowed, "GET, HEAD", "this method is none of /livez, which has: GET, HEAD"},
+		"a method that nobody knows":          {"PURGE", "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD", "this method is none of /api/v1/charges"},
+		"options are not asked for":           {http.MethodOptions, "/api/v1/charges", http.StatusMethodNotAllowed, "GET, HEAD", "this method is none of /api/v1/charges"},
+		"a route that is only written to":     {http.MethodGet, "/api/v1/dead-letters/1/replay", http.StatusMethodNotAllowed, "POST", "this method is none of /api/v1/dead-letters/1/replay, which has: POST"},
+		"an encoded spelling of a route":      {http.MethodGet, "/%6civez", http.StatusNotFound, "", "there is no route /%6civez"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := b.ask(t, test.method, test.path, operatorToken)
 			require.Equal(t, test.status, got.Code)
 			require.Equal(t, test.allow, got.Header().Get("Allow"))
-			require.Equal(t, test.path, asProblem(t, got)["instance"])
+			shown := asProblem(t, got)
+			require.Equal(t, test.path, shown["instance"])
+			require.Contains(t, shown["detail"], test.detail)
 		})
+	}
+}
+
+// A stranger learns of no path whether it is routed, and by which methods: all answers are the
+// same but for what was asked for.
+func TestAStrangerLearnsNothingOfWhatIsRouted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, token := range []string{"", "wrong-token"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, "PURGE"} {
+			for _, path := range closedPaths {
+				got := b.ask(t, method, path, token)
+				require.Equal(t, http.StatusUnauthorized, got.Code, "%s %s", method, path)
+				require.Empty(t, got.Header().Values("Allow"), "%s %s", method, path)
+				shown := asProblem(t, got)
+				require.Equal(t, path, shown["instance"])
+				delete(shown, "instance")
+				require.Equal(t, map[string]any{
+					"type": "about:blank", "title": "Unauthorized", "status": float64(http.StatusUnauthorized), "detail": "a valid bearer token is needed",
+				}, shown, "%s %s", method, path)
+			}
+		}
 	}
 }
 
