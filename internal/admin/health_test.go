@@ -119,6 +119,38 @@ func TestReadinessTellsReasonAndAge(t *testing.T) {
 	})
 }
 
+func TestNoReasonOfAComponentHidesAnother(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	warn := func(reason string) admin.Verdict { return admin.Verdict{Status: admin.StatusWarn, Reason: reason} }
+	fail := admin.Verdict{Status: admin.StatusFail, Reason: "away"}
+	long := strings.Repeat("x", 300)
+	for name, test := range map[string]struct {
+		found  []admin.Verdict
+		status admin.Status
+		reason string
+	}{
+		"none":                      {nil, admin.StatusOK, ""},
+		"all is well":               {[]admin.Verdict{{Status: admin.StatusOK}, {Status: admin.StatusOK}}, admin.StatusOK, ""},
+		"one":                       {[]admin.Verdict{{Status: admin.StatusOK}, warn("late")}, admin.StatusWarn, "late"},
+		"two":                       {[]admin.Verdict{warn("late"), warn("short")}, admin.StatusWarn, "late; short"},
+		"what is worst comes first": {[]admin.Verdict{warn("late"), fail}, admin.StatusFail, "away; late"},
+		"one with more":             {[]admin.Verdict{{Status: admin.StatusWarn, Reason: "late", More: []string{"later"}}, warn("short")}, admin.StatusWarn, "late; later; short"},
+		"each is cut by itself":     {[]admin.Verdict{warn(long), warn("short")}, admin.StatusWarn, long[:200] + "; short"},
+		"five at most":              {[]admin.Verdict{warn("1"), warn("2"), warn("3"), warn("4"), warn("5"), warn("6")}, admin.StatusWarn, "1; 2; 3; 4; 5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := withChecks(t, admin.Check{Name: "relay", Run: func(context.Context) admin.Verdict { return admin.Worst(test.found...) }})
+			_, _, components := b.components(t, "/healthz")
+			require.Equal(t, string(test.status), components["relay"]["status"])
+			require.Equal(t, test.reason, components["relay"]["reason"])
+		})
+	}
+	dated := admin.Worst(admin.Verdict{Status: admin.StatusWarn, Since: noon.Add(-time.Hour)}, admin.Verdict{Status: admin.StatusFail}, admin.Verdict{Status: admin.StatusFail, Since: noon})
+	require.Equal(t, noon, dated.Since, "since when it is as bad as that")
+}
+
 func TestPollingCannotHammer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

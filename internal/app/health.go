@@ -78,13 +78,19 @@ func (a *App) checkKafka(ctx context.Context) admin.Verdict {
 	case !status.Running:
 		return admin.Verdict{Status: admin.StatusFail, Reason: "not consuming: starting or draining"}
 	}
-	if err := a.consumer.Check(ctx); err != nil {
-		return admin.Verdict{Status: admin.StatusFail, Reason: err.Error(), Since: status.BrokerErrorSince}
-	}
+	return kafkaVerdict(&status, a.consumer.Check(ctx))
+}
+
+// kafkaVerdict tells of a consumer that runs, and of what the brokers were found to be.
+func kafkaVerdict(status *kafka.Status, brokers error) admin.Verdict {
+	found := []admin.Verdict{batchVerdict(status.Partitions)}
 	if p := status.Operator; p != nil {
-		return admin.Verdict{Status: admin.StatusWarn, Reason: "intake is paused by " + p.By + ": " + p.Reason, Since: p.Since}
+		found = append(found, admin.Verdict{Status: admin.StatusWarn, Reason: "intake is paused by " + p.By + ": " + p.Reason, Since: p.Since})
 	}
-	return batchVerdict(status.Partitions)
+	if brokers != nil {
+		found = append(found, admin.Verdict{Status: admin.StatusFail, Reason: brokers.Error(), Since: status.BrokerErrorSince})
+	}
+	return admin.Worst(found...)
 }
 
 // failuresTold is how often in a row the batches of a partition have failed before that is
@@ -107,12 +113,20 @@ func batchVerdict(partitions []kafka.PartitionStatus) admin.Verdict {
 		": /api/v1/consumer and the log say why"}
 }
 
-func (a *App) checkProvider(context.Context) admin.Verdict {
-	switch s := a.gate.State(); s.Cause {
+func (a *App) checkProvider(context.Context) admin.Verdict { return providerVerdict(a.gate.State()) }
+
+// providerVerdict tells every cause that keeps the gate closed: what refuses us may fail as well.
+func providerVerdict(s domain.GateState) admin.Verdict {
+	fails := admin.Verdict{Status: admin.StatusFail, Reason: "the provider fails, intake is paused: " + s.Reason, Since: s.Since}
+	switch s.Cause {
 	case domain.CauseRefused:
-		return admin.Verdict{Status: admin.StatusFail, Reason: "the provider refuses us, intake is paused: " + s.Reason, Since: s.Since}
+		refuses := admin.Verdict{Status: admin.StatusFail, Reason: "the provider refuses us, intake is paused: " + s.Reason, Since: s.Since}
+		if s.Failing != "" {
+			refuses.More = []string{"it fails, too: " + s.Failing}
+		}
+		return refuses
 	case domain.CauseFailing:
-		return admin.Verdict{Status: admin.StatusFail, Reason: "the provider fails, intake is paused: " + s.Reason, Since: s.Since}
+		return fails
 	default:
 		return admin.Verdict{Status: admin.StatusOK, Since: s.Since}
 	}

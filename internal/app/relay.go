@@ -100,23 +100,30 @@ func (a *App) closeRelay() error {
 // checkRelay never fails: charging goes on without it, and what is not published
 // waits in the outbox.
 func (a *App) checkRelay(context.Context) admin.Verdict {
-	now := a.relay.Status()
-	backlog := now.Backlog
+	return relayVerdict(a.relay.Status(), a.clock.Now())
+}
+
+// relayVerdict tells of what keeps messages from being published, and of those that the
+// brokers have refused.
+func relayVerdict(s kafka.RelayStatus, now time.Time) admin.Verdict {
+	var found []admin.Verdict
+	backlog := s.Backlog
 	age := time.Duration(0)
 	if !backlog.Oldest.IsZero() {
-		age = a.clock.Now().Sub(backlog.Oldest).Round(time.Second)
+		age = now.Sub(backlog.Oldest).Round(time.Second)
 	}
 	switch {
-	case now.Error != "":
+	case s.Error != "":
 		// Shown without a token: the error may name host and user of the database.
-		return admin.Verdict{Status: admin.StatusWarn, Since: now.ErrorSince, Reason: fmt.Sprintf(
-			"nothing is published, the log says why; %d messages wait, the oldest for %s", backlog.Rows, age)}
+		found = append(found, admin.Verdict{Status: admin.StatusWarn, Since: s.ErrorSince, Reason: fmt.Sprintf(
+			"nothing is published, the log says why; %d messages wait, the oldest for %s", backlog.Rows, age)})
 	case age > relayLate:
-		return admin.Verdict{Status: admin.StatusWarn, Since: backlog.Oldest, Reason: fmt.Sprintf(
-			"%d messages wait to be published, the oldest for %s", backlog.Rows, age)}
-	case backlog.Refused > 0:
-		return admin.Verdict{Status: admin.StatusWarn, Reason: fmt.Sprintf(
-			"%d messages were refused by the brokers and lie in outbox_refused", backlog.Refused)}
+		found = append(found, admin.Verdict{Status: admin.StatusWarn, Since: backlog.Oldest, Reason: fmt.Sprintf(
+			"%d messages wait to be published, the oldest for %s", backlog.Rows, age)})
 	}
-	return admin.Verdict{Status: admin.StatusOK}
+	if backlog.Refused > 0 {
+		found = append(found, admin.Verdict{Status: admin.StatusWarn, Reason: fmt.Sprintf(
+			"%d messages were refused by the brokers and lie in outbox_refused", backlog.Refused)})
+	}
+	return admin.Worst(found...)
 }

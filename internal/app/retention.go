@@ -131,17 +131,23 @@ func retentionVerdict(r domain.RetentionReport, some bool, started, now time.Tim
 	if !some || succeeded.IsZero() {
 		succeeded = started
 	}
-	switch {
-	case now.Sub(succeeded) > retentionSilence && r.Error != "":
-		return admin.Verdict{Status: admin.StatusWarn, Since: succeeded, Reason: "its turns fail; the log of the instance that does it says why"}
-	case now.Sub(succeeded) > retentionSilence:
-		return admin.Verdict{Status: admin.StatusWarn, Since: succeeded, Reason: "no instance has done it for " + now.Sub(succeeded).Round(time.Second).String()}
-	case some && r.Retention != c.Retention:
-		return admin.Verdict{Status: admin.StatusWarn, Reason: fmt.Sprintf(
-			"whoever did it last keeps for %s what this instance is to keep for %s: the same DEDUP_RETENTION must hold for all that share a database", r.Retention, c.Retention)}
-	case !r.BlockedSince.IsZero() && now.Sub(r.BlockedSince) > blockedFor(c):
-		return admin.Verdict{Status: admin.StatusWarn, Since: r.BlockedSince, Reason: "what is due is kept, since something unfinished or unread reaches into it: " +
-			"/api/v1/dedup/stats or billing retention run --dry-run says what"}
+	var found []admin.Verdict
+	warn := func(since time.Time, reason string) {
+		found = append(found, admin.Verdict{Status: admin.StatusWarn, Since: since, Reason: reason})
 	}
-	return admin.Verdict{Status: admin.StatusOK}
+	switch silent := now.Sub(succeeded); {
+	case silent > retentionSilence && r.Error != "":
+		warn(succeeded, "its turns fail; the log of the instance that does it says why")
+	case silent > retentionSilence:
+		warn(succeeded, "no instance has done it for "+silent.Round(time.Second).String())
+	}
+	if !r.BlockedSince.IsZero() && now.Sub(r.BlockedSince) > blockedFor(c) {
+		warn(r.BlockedSince, "what is due is kept, since something unfinished or unread reaches into it: "+
+			"/api/v1/dedup/stats or billing retention run --dry-run says what")
+	}
+	if some && r.Retention != c.Retention {
+		warn(time.Time{}, fmt.Sprintf(
+			"whoever did it last keeps for %s what this instance is to keep for %s: the same DEDUP_RETENTION must hold for all that share a database", r.Retention, c.Retention))
+	}
+	return admin.Worst(found...)
 }

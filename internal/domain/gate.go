@@ -9,7 +9,7 @@ import (
 // Cause is why a gate is closed.
 type Cause string
 
-// The causes. Where both hold, the refusal is shown: it names what to mend.
+// The causes. Where both hold, the refusal is shown first: it names what to mend.
 const (
 	// CauseRefused: the provider refuses us rather than a charge.
 	CauseRefused Cause = "refused"
@@ -48,8 +48,10 @@ type GateState struct {
 	Closed bool
 	Cause  Cause // empty while it is open
 	Reason string
-	Since  time.Time // when it opened or closed last; zero before the first time
-	Counts GateCounts
+	// Failing is the reason of a failure that a refusal is shown before; empty otherwise.
+	Failing string
+	Since   time.Time // when it opened or closed last; zero before the first time
+	Counts  GateCounts
 }
 
 // GateCounts count since the start of the process.
@@ -88,7 +90,7 @@ func (g *Gate) State() GateState {
 	s := GateState{Closed: g.closed(), Since: g.since, Counts: g.counts}
 	switch {
 	case g.refused.on:
-		s.Cause, s.Reason = CauseRefused, g.refused.reason
+		s.Cause, s.Reason, s.Failing = CauseRefused, g.refused.reason, g.failing.reason
 	case g.failing.on:
 		s.Cause, s.Reason = CauseFailing, g.failing.reason
 	}

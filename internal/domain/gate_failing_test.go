@@ -74,6 +74,7 @@ func TestEachCauseEndsByItself(t *testing.T) {
 	g, _ := failingGate(t)
 	require.True(t, g.observe(probing, refused, false), "another cause is news")
 	require.Equal(t, CauseRefused, g.State().Cause)
+	require.NotEmpty(t, g.State().Failing, "the failure is told beside it")
 	require.True(t, g.observe(probing, Answer{Kind: Unknown, Status: 503}, false))
 	require.Equal(t, CauseFailing, g.State().Cause, "it does not refuse us any more, and fails still")
 	require.True(t, g.observe(probing, refused, false))
