@@ -29,8 +29,7 @@ type tableView struct {
 type defaultView struct {
 	Rows  *int64 `json:"rows"` // the planner's estimate; null before it has one
 	Bytes int64  `json:"bytes"`
-	// BlockedBy says what keeps rows that are due, as of the latest turn; in delete mode
-	// it speaks for the whole table.
+	// BlockedBy says what keeps rows that are due, as of the latest turn.
 	BlockedBy *string `json:"blocked_by"`
 }
 

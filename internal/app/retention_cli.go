@@ -133,7 +133,11 @@ func showRetention(out io.Writer, r *domain.RetentionReport, asJSON bool) error 
 	if r.Default.Blocked {
 		rest = string(domain.RangeBlocked)
 	}
-	t.AppendRow(table.Row{"all others", "", r.Default.Rows, mebibytes(r.Default.Bytes), rest, r.Default.Why})
+	others := "all others"
+	if len(r.Ranges) == 0 {
+		others = "all" // RETENTION_MODE=delete on a table that never had ranges
+	}
+	t.AppendRow(table.Row{others, "", r.Default.Rows, mebibytes(r.Default.Bytes), rest, r.Default.Why})
 	_, err := fmt.Fprintf(out, "%s\n%s\n", t.Render(), retentionSummary(r))
 	return err
 }

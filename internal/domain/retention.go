@@ -22,7 +22,7 @@ const (
 	RangeCurrent RangeState = "current" // today's
 	RangeKept    RangeState = "kept"    // behind us, within the retention
 	RangeDue     RangeState = "due"     // wholly older than the retention, and not emptied yet: Why says why
-	RangeBlocked RangeState = "blocked" // due, and something unfinished or unread reaches into it: Why says what
+	RangeBlocked RangeState = "blocked" // due, or rows of it are in delete mode, and something unfinished or unread reaches into it: Why says what
 	RangeEmptied RangeState = "emptied" // due and without rows; dropped when a short lock allows
 	RangeDropped RangeState = "dropped" // gone since this turn
 	RangeMissing RangeState = "missing" // not attached: ids of it go to the default partition; Why says why
@@ -46,12 +46,11 @@ type RetentionRange struct {
 	Why   string     `json:"why,omitempty"`
 }
 
-// RetentionRest is what lies outside our ranges: the default partition. In delete
-// mode its Why and Blocked speak for all rows.
+// RetentionRest is what lies outside of all ranges: the default partition.
 type RetentionRest struct {
 	Rows    int64  `json:"rows"` // the statistics' estimate
 	Bytes   int64  `json:"bytes"`
-	Blocked bool   `json:"blocked"` // rows are due, and something unread keeps them
+	Blocked bool   `json:"blocked"` // rows are due, and something unfinished or unread keeps them
 	Why     string `json:"why,omitempty"`
 }
 

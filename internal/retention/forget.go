@@ -96,13 +96,13 @@ func (t *turn) deleteFrom(ctx context.Context, spent spent, leaf *domain.Leaf) e
 		return err
 	}
 	if found.Kept > 0 {
-		t.keep(found.KeptSince, fmt.Sprintf("rows of %d unfinished intents stay, the first of event %s", found.Kept, found.KeptFirst))
+		t.keep(leaf, found.KeptSince, fmt.Sprintf("rows of %d unfinished intents stay, the first of event %s", found.Kept, found.KeptFirst))
 	}
 	if found.Rows == 0 {
 		return nil
 	}
 	if why := t.hold.before(ctx, t.cutoff); why != "" {
-		t.keep(found.Oldest, "nothing is deleted: "+why)
+		t.keep(leaf, found.Oldest, "nothing is deleted: "+why)
 		return nil
 	}
 	if t.dry {
@@ -119,12 +119,26 @@ func (t *turn) deleteFrom(ctx context.Context, spent spent, leaf *domain.Leaf) e
 	}
 }
 
-// keep notes that rows which were written at an instant, and are due, stay.
-func (t *turn) keep(written time.Time, why string) {
-	d := &t.report.Default
-	d.Blocked = true
-	if d.Why == "" {
-		d.Why = why
-	}
+// keep notes that rows of a leaf which were written at an instant, and are due, stay. A range
+// says so itself, as where ranges are emptied whole; one that is not ours stays foreign.
+func (t *turn) keep(leaf *domain.Leaf, written time.Time, why string) {
 	t.since(written.Add(t.cfg.Retention))
+	if leaf.Default {
+		d := &t.report.Default
+		d.Blocked, d.Why = true, also(d.Why, why)
+		return
+	}
+	n := note{domain.RangeBlocked, also(t.notes[leaf.Table].why, why)}
+	if !leaf.Ours {
+		n.state = domain.RangeForeign
+	}
+	t.notes[leaf.Table] = n
+}
+
+// also puts a reason behind another.
+func also(first, why string) string {
+	if first == "" {
+		return why
+	}
+	return first + "; " + why
 }

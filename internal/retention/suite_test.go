@@ -212,3 +212,42 @@ func TestTheReportNamesTheRangesAndTheNextThatIsDue(t *testing.T) {
 	report.SucceededAt = report.FinishedAt
 	require.Equal(t, report, saved)
 }
+
+// In delete mode as in the other one: the range that is blocked says so, and by what, and what
+// lies elsewhere speaks for itself.
+func TestByDeletesEachRangeSaysWhatKeepsItsRows(t *testing.T) {
+	t.Parallel()
+	w := setup(t, domain.RetainByPartition)
+	w.turn()
+	next := noon.Add(day)
+	first, second, stranger := w.processed(noon, 2)[0], w.processed(next, 2), uuid.New()
+	w.rows(noon, stranger, uuid.New())
+	w.intent(first, domain.UnknownOutcome)
+	_, w.keeper = w.another(domain.RetainByDelete)
+
+	w.clock.add(keepFor + 2*day)
+	report := w.turn()
+	require.Equal(t, 1, w.count(`SELECT count(*) FROM processed_event`))
+	require.Equal(t, 1, w.knows(first))
+	of := rangeOf(t, &report, noon)
+	require.Equal(t, domain.RangeBlocked, of.State)
+	require.Equal(t, "rows of 1 unfinished intents stay, the first of event "+first.String(), of.Why)
+	require.Equal(t, domain.RangeDropped, rangeOf(t, &report, next).State)
+	require.False(t, report.Default.Blocked, "what is in no range has gone")
+	require.Empty(t, report.Default.Why)
+	require.Equal(t, noon.Add(keepFor), report.BlockedSince)
+	require.Zero(t, w.knows(second...))
+
+	// Two reasons at a time, and of the default partition as well.
+	w.processed(noon, 1)
+	w.rows(noon, stranger)
+	w.reader.say(noon.Add(time.Hour), nil)
+	report = w.turn()
+	of = rangeOf(t, &report, noon)
+	require.Equal(t, domain.RangeBlocked, of.State)
+	require.Contains(t, of.Why, "rows of 1 unfinished intents stay, the first of event "+first.String()+"; nothing is deleted: group billing-test has not consumed 17 records or more")
+	require.True(t, report.Default.Blocked)
+	require.NotContains(t, report.Default.Why, "unfinished")
+	require.Contains(t, report.Default.Why, "nothing is deleted: group billing-test has not consumed 17 records or more")
+	require.Equal(t, 3, w.count(`SELECT count(*) FROM processed_event`))
+}
