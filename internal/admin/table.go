@@ -76,22 +76,8 @@ func viewTable(table *domain.ProcessedEventTable, retention time.Duration, turn 
 
 func (v *tableView) addTurn(turn *domain.RetentionReport) {
 	v.Mode, v.Width = optional(string(turn.Mode)), optional(turn.Width)
-	v.LastTurn = &turnView{At: turn.FinishedAt.UTC(), Instance: turn.Instance, Error: optional(turn.Error)}
-	if next := turn.Next; next != nil {
-		v.NextDrop = &nextDropView{From: next.From.UTC(), To: next.To.UTC(), At: next.At.UTC()}
-	}
-	for i := range turn.Ranges {
-		r := &turn.Ranges[i]
-		v.Ranges = append(v.Ranges, rangeView{
-			From: r.From.UTC(), To: r.To.UTC(), Rows: estimate(r.Rows), Bytes: r.Bytes, State: r.State, Why: optional(r.Why),
-		})
-		if v.NextDrop != nil && r.State == domain.RangeBlocked && r.From.Equal(v.NextDrop.From) {
-			v.NextDrop.BlockedBy = optional(r.Why)
-		}
-	}
-	if turn.Default.Blocked {
-		v.Default.BlockedBy = optional(turn.Default.Why)
-	}
+	v.LastTurn, v.NextDrop, v.Ranges = new(viewTurn(turn)), viewNext(turn), viewRanges(turn)
+	v.Default.BlockedBy = blockedBy(&turn.Default)
 }
 
 // estimate returns nil for a table that the planner has never counted.

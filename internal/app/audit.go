@@ -73,7 +73,7 @@ func auditCommand(p Process) *cobra.Command {
 	f.StringVar(&flags.until, "until", "", "records before this time (RFC 3339)")
 	f.StringArrayVar(&flags.from, "from-offset", nil, "first offset of a partition, as partition:offset; may be repeated, and leaves out partitions that are not named")
 	f.StringArrayVar(&flags.to, "to-offset", nil, "offset behind the last one, likewise")
-	f.BoolVar(&flags.asJSON, "json", false, "the report as JSON on standard output")
+	f.BoolVar(&flags.asJSON, "json", false, "the report as JSON on standard output, by the names of the admin API")
 	f.BoolVar(&flags.list, "list", false, "a line for every offset first: its terminal record (JSON lines with --json)")
 	f.IntVar(&flags.findings, "findings", auditFindings, "how many findings are shown; all are counted")
 	f.BoolVar(&flags.noProvider, "no-provider", false, "do not ask the provider, though PAYMENT_LOOKUP is true")

@@ -15,12 +15,14 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"example.com/billing/internal/admin"
 	"example.com/billing/internal/audit"
 	"example.com/billing/internal/domain"
 )
 
-// auditVersion is that of the JSON below: fields are added, never changed.
-const auditVersion = 1
+// auditVersion is that of the JSON below: fields are added, never changed. Since version 2
+// it goes by the names of the admin API.
+const auditVersion = 2
 
 // auditJSON is the report for programs.
 type auditJSON struct {
@@ -42,22 +44,20 @@ type auditJSON struct {
 }
 
 type auditPartitionJSON struct {
-	Partition int32 `json:"partition"`
-	From      int64 `json:"from"`
-	To        int64 `json:"to"`
-	Committed int64 `json:"committed"`
-	Records   int64 `json:"records"`
+	Partition int32  `json:"partition"`
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+	Committed *int64 `json:"committed_offset"` // null where the group has none
+	Records   int64  `json:"records"`
 }
 
 type auditFindingJSON struct {
-	Problem   audit.Problem `json:"problem"`
-	Topic     string        `json:"topic,omitempty"`
-	Partition *int32        `json:"partition,omitempty"`
-	Offset    *int64        `json:"offset,omitempty"`
-	EventID   *uuid.UUID    `json:"eventId,omitempty"`
-	OrderID   int64         `json:"orderId,omitempty"`
-	What      string        `json:"what"`
-	Advice    string        `json:"advice"`
+	Problem audit.Problem `json:"problem"`
+	Source  *admin.Source `json:"source"`
+	EventID *uuid.UUID    `json:"event_id"`
+	OrderID *int64        `json:"order_id"`
+	What    string        `json:"what"`
+	Advice  string        `json:"advice"`
 }
 
 type auditProviderJSON struct {
@@ -75,7 +75,9 @@ func writeAuditJSON(w io.Writer, r *audit.Report) error {
 		Provider: auditProviderJSON(r.Provider), Warnings: append([]string{}, r.Warnings...),
 	}
 	for _, p := range r.Partitions {
-		view.Partitions = append(view.Partitions, auditPartitionJSON(p))
+		view.Partitions = append(view.Partitions, auditPartitionJSON{
+			Partition: p.Partition, From: p.From, To: p.To, Committed: someOffset(p.Committed), Records: p.Records,
+		})
 	}
 	for i := range r.Findings {
 		view.Findings = append(view.Findings, findingView(&r.Findings[i]))
@@ -89,12 +91,15 @@ func writeAuditJSON(w io.Writer, r *audit.Report) error {
 }
 
 func findingView(f *audit.Finding) auditFindingJSON {
-	view := auditFindingJSON{Problem: f.Problem, OrderID: f.OrderID, What: f.What, Advice: f.Problem.Advice()}
+	view := auditFindingJSON{Problem: f.Problem, What: f.What, Advice: f.Problem.Advice()}
 	if f.At.Topic != "" {
-		view.Topic, view.Partition, view.Offset = f.At.Topic, &f.At.Partition, &f.At.Offset
+		view.Source = new(admin.ViewSource(f.At))
 	}
 	if f.EventID != uuid.Nil {
 		view.EventID = &f.EventID
+	}
+	if f.OrderID != 0 {
+		view.OrderID = &f.OrderID
 	}
 	return view
 }
@@ -165,34 +170,37 @@ func findingText(f *audit.Finding) string {
 
 // outcomeJSON is one offset of a list.
 type outcomeJSON struct {
-	Partition int32      `json:"partition"`
-	Offset    int64      `json:"offset"`
-	Kind      audit.Kind `json:"kind"`
-	EventID   *uuid.UUID `json:"eventId,omitempty"`
-	OrderID   int64      `json:"orderId,omitempty"`
-	Amount    string     `json:"amount,omitempty"`
-	Currency  string     `json:"currency,omitempty"`
-	First     string     `json:"first,omitempty"` // of a duplicate
+	Source   admin.Source  `json:"source"`
+	Kind     audit.Kind    `json:"kind"`
+	EventID  *uuid.UUID    `json:"event_id"`
+	OrderID  *int64        `json:"order_id"`
+	Amount   *string       `json:"amount"`
+	Currency *string       `json:"currency"`
+	First    *admin.Source `json:"first"` // of a duplicate
+}
+
+func viewOutcome(o *audit.Outcome) outcomeJSON {
+	view := outcomeJSON{Source: admin.ViewSource(o.At), Kind: o.Kind}
+	if o.Event.ID != uuid.Nil {
+		view.EventID, view.OrderID = &o.Event.ID, &o.Event.OrderID
+		view.Amount, view.Currency = new(o.Event.Total.Decimal()), new(o.Event.Total.Currency().Code())
+	}
+	if o.First != (domain.Coordinates{}) {
+		view.First = new(admin.ViewSource(o.First))
+	}
+	return view
 }
 
 func writeOutcome(w io.Writer, o *audit.Outcome, asJSON bool) error {
-	view := outcomeJSON{Partition: o.At.Partition, Offset: o.At.Offset, Kind: o.Kind}
-	if o.Event.ID != uuid.Nil {
-		view.EventID, view.OrderID = &o.Event.ID, o.Event.OrderID
-		view.Amount, view.Currency = o.Event.Total.Decimal(), o.Event.Total.Currency().Code()
-	}
-	if o.First != (domain.Coordinates{}) {
-		view.First = o.First.String()
-	}
 	if asJSON {
-		return json.NewEncoder(w).Encode(view)
+		return json.NewEncoder(w).Encode(viewOutcome(o))
 	}
 	line := fmt.Sprintf("%s\t%s", o.At, o.Kind)
-	if view.EventID != nil {
+	if o.Event.ID != uuid.Nil {
 		line += fmt.Sprintf("\tevent %s\torder %d\t%s", o.Event.ID, o.Event.OrderID, o.Event.Total)
 	}
-	if view.First != "" {
-		line += "\tof " + view.First
+	if o.First != (domain.Coordinates{}) {
+		line += "\tof " + o.First.String()
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err

@@ -212,17 +212,16 @@ func TestAuditIsACommandForPeopleAndPrograms(t *testing.T) {
 		Total    int64            `json:"findings_total"`
 		Problems map[string]int64 `json:"problems"`
 		Findings []struct {
-			Problem   string    `json:"problem"`
-			Partition int32     `json:"partition"`
-			Offset    int64     `json:"offset"`
-			EventID   uuid.UUID `json:"eventId"`
-			OrderID   int64     `json:"orderId"`
-			What      string    `json:"what"`
-			Advice    string    `json:"advice"`
+			Problem string `json:"problem"`
+			Source  struct{ Offset int64 }
+			EventID uuid.UUID `json:"event_id"`
+			OrderID int64     `json:"order_id"`
+			What    string    `json:"what"`
+			Advice  string    `json:"advice"`
 		} `json:"findings"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
-	require.Equal(t, 1, report.Version)
+	require.Equal(t, 2, report.Version)
 	require.False(t, report.Clean)
 	require.EqualValues(t, 38, report.Records)
 	require.Len(t, report.Findings, 3)
@@ -296,7 +295,7 @@ func TestAuditAsksTheProviderAsOftenAsItMay(t *testing.T) {
 		} `json:"provider"`
 		Problems map[string]int64 `json:"problems"`
 		Findings []struct {
-			EventID uuid.UUID `json:"eventId"`
+			EventID uuid.UUID `json:"event_id"`
 		} `json:"findings"`
 	}
 	code, out, errs := command(t, environ, "audit", "--json", "--lookup-rate", "20")

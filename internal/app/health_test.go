@@ -36,15 +36,18 @@ func TestNoTroubleOfRetentionHidesAnother(t *testing.T) {
 		"blocked for a short time": {domain.RetentionReport{SucceededAt: noon, Retention: c.Retention, BlockedSince: noon.Add(-23 * time.Hour)}, nil, time.Time{}},
 		"another length and blocked": {
 			domain.RetentionReport{SucceededAt: noon, Retention: 24 * time.Hour, BlockedSince: noon.Add(-25 * time.Hour)},
-			[]string{blocked, another}, noon.Add(-25 * time.Hour),
+			[]string{blocked, another},
+			noon.Add(-25 * time.Hour),
 		},
 		"silence, another length and blocked": {
 			domain.RetentionReport{SucceededAt: since, Retention: 24 * time.Hour, BlockedSince: noon.Add(-25 * time.Hour)},
-			[]string{silent, blocked, another}, since,
+			[]string{silent, blocked, another},
+			since,
 		},
 		"failures, another length and blocked": {
 			domain.RetentionReport{SucceededAt: since, Retention: 24 * time.Hour, BlockedSince: noon.Add(-25 * time.Hour), Error: "refused"},
-			[]string{fails, blocked, another}, since,
+			[]string{fails, blocked, another},
+			since,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,11 +85,13 @@ func TestNoTroubleOfTheRelayHidesAnother(t *testing.T) {
 		"refused":     {kafka.RelayStatus{Backlog: domain.Backlog{Refused: 3}}, []string{refused}, time.Time{}},
 		"late and refused": {
 			kafka.RelayStatus{Backlog: domain.Backlog{Rows: 7, Oldest: old, Refused: 3}},
-			[]string{"7 messages wait to be published, the oldest for 2m0s", refused}, old,
+			[]string{"7 messages wait to be published, the oldest for 2m0s", refused},
+			old,
 		},
 		"failing and refused": {
 			kafka.RelayStatus{Error: "postgres://user@host", ErrorSince: young, Backlog: domain.Backlog{Rows: 7, Oldest: old, Refused: 3}},
-			[]string{"nothing is published, the log says why; 7 messages wait, the oldest for 2m0s", refused}, young,
+			[]string{"nothing is published, the log says why; 7 messages wait, the oldest for 2m0s", refused},
+			young,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -101,13 +101,14 @@ func withOffsets(cmd *cobra.Command, p Process, run func(context.Context, *offse
 // offsetsTimeout bounds a whole offsets command.
 const offsetsTimeout = time.Minute
 
-// PartitionOffsets are where one partition stands; null: none.
+// PartitionOffsets are where one partition stands; null: none. What the admin API tells of a
+// partition goes by its names.
 type PartitionOffsets struct {
 	Partition int32  `json:"partition"`
-	Database  *int64 `json:"database"`
-	Kafka     *int64 `json:"kafka"`
-	First     int64  `json:"first"`
-	End       int64  `json:"end"`
+	Database  *int64 `json:"database_offset"`
+	Kafka     *int64 `json:"committed_offset"`
+	First     int64  `json:"first_offset"`
+	End       int64  `json:"high_watermark"` // behind the last record that consumers see
 	// Lag is how many offsets lie between where the group goes on and the end; control
 	// records of transactions count among them.
 	Lag int64 `json:"lag"`

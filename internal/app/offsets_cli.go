@@ -50,7 +50,7 @@ func offsetsShow(p Process) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, by the names of the admin API")
 	return c
 }
 

@@ -67,7 +67,7 @@ func replayCommand(p Process) *cobra.Command {
 	c.Flags().IntVar(&f.limit, "limit", defaultReplayLimit, "at most so many letters")
 	c.Flags().IntVar(&f.rate, "rate", defaultReplayRate, "letters a second")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would happen to each")
-	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each letter, one a line")
+	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each letter, one a line, by the names of the admin API")
 	c.Flags().StringVar(&f.by, "by", "", "who acts (default: the user of this process)")
 	c.Flags().StringVar(&f.why, "why", "", "why; written down with the action; required unless --dry-run")
 	c.Flags().BoolVar(&f.discard, "discard", false, "give the events of --id up instead")

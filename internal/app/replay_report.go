@@ -11,50 +11,39 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"example.com/billing/internal/admin"
 	"example.com/billing/internal/domain"
 )
 
-// replayLine is what became of one letter, or would become of it.
+// replayLine is what became of one letter, or would become of it, as the API tells it.
 type replayLine struct {
-	ID        int64      `json:"id"`
-	EventID   *uuid.UUID `json:"event_id"`
-	Reason    string     `json:"reason"`
-	DryRun    bool       `json:"dry_run"`
-	Result    string     `json:"result"` // a domain.Result, or refused, or failed
-	State     string     `json:"state"`
-	Forward   string     `json:"forward"`
-	Processed string     `json:"processed"` // where the event was first seen; looked up by a dry run only
-	Intent    string     `json:"intent"`
-	MaybeSent bool       `json:"maybe_sent"`
-	Charge    string     `json:"charge"`
-	Provider  string     `json:"provider"`
+	admin.Done
+	// Source is where the event was first seen; looked up by a dry run only.
+	Source *admin.Source `json:"source"`
+}
+
+// replayRefusal is a letter that stays as it is.
+type replayRefusal struct {
+	ID     int64  `json:"id"`
+	DryRun bool   `json:"dry_run"`
+	Result string `json:"result"` // refused or failed
+	Detail string `json:"detail"`
 }
 
 func lineOf(b domain.Bulk, dry bool) replayLine {
-	line := replayLine{ID: b.LetterID, DryRun: dry}
-	if b.Err != nil {
-		line.Result, line.Forward = "failed", b.Err.Error()
-		if domain.Refused(b.Err) {
-			line.Result = "refused"
-		}
-		return line
-	}
-	p := &b.Plan
-	line.Result, line.Forward = string(p.Result), p.Forward
-	line.Reason, line.State, line.Provider = string(p.Letter.Reason), string(p.Letter.State), p.Provider.String()
-	if p.Letter.EventID != uuid.Nil {
-		line.EventID = &p.Letter.EventID
-	}
-	if p.Processed != nil {
-		line.Processed = p.Processed.Source.String()
-	}
-	if p.Intent != nil {
-		line.Intent, line.MaybeSent = string(p.Intent.State), p.Intent.MaybeSent
-	}
-	if p.Charge != nil {
-		line.Charge = string(p.Charge.Status)
+	line := replayLine{Done: admin.ViewDone(b.LetterID, &b.Plan, dry)}
+	if b.Plan.Processed != nil {
+		line.Source = new(admin.ViewSource(b.Plan.Processed.Source))
 	}
 	return line
+}
+
+func refusalOf(b domain.Bulk, dry bool) replayRefusal {
+	r := replayRefusal{ID: b.LetterID, DryRun: dry, Result: "failed", Detail: b.Err.Error()}
+	if domain.Refused(b.Err) {
+		r.Result = "refused"
+	}
+	return r
 }
 
 // replayReport tells of the letters: as JSON at once, or as a table at the end,
@@ -83,7 +72,6 @@ func newReplayReport(out, errs io.Writer, f replayFlags) *replayReport {
 // add tells of one letter. A dry run of a letter that would stay is no failure:
 // saying so is what it is for.
 func (r *replayReport) add(b domain.Bulk) {
-	line := lineOf(b, r.flags.dryRun)
 	r.total++
 	stays := b.Plan.Result == domain.ResultStillInvalid || b.Plan.Result == domain.ResultConflicting
 	if b.Err != nil || stays && !r.flags.dryRun {
@@ -92,20 +80,44 @@ func (r *replayReport) add(b domain.Bulk) {
 	if r.bar != nil {
 		_ = r.bar.Add(1) // decoration
 	}
-	if r.flags.json {
-		if err := json.NewEncoder(r.out).Encode(line); err != nil {
-			r.last = fmt.Errorf("write the report: %w", err)
+	switch {
+	case r.flags.json && b.Err != nil:
+		r.encode(refusalOf(b, r.flags.dryRun))
+	case r.flags.json:
+		r.encode(lineOf(b, r.flags.dryRun))
+	case b.Err != nil:
+		refusal := refusalOf(b, r.flags.dryRun)
+		r.table.AppendRow(table.Row{b.LetterID, "", "", "", "", "", "", refusal.Result, refusal.Detail})
+	default:
+		r.table.AppendRow(replayRow(b))
+	}
+}
+
+func (r *replayReport) encode(line any) {
+	if err := json.NewEncoder(r.out).Encode(line); err != nil {
+		r.last = fmt.Errorf("write the report: %w", err)
+	}
+}
+
+func replayRow(b domain.Bulk) table.Row {
+	p := &b.Plan
+	event, processed, sent, charge := "", "", "", ""
+	if p.Letter.EventID != uuid.Nil {
+		event = p.Letter.EventID.String()
+	}
+	if p.Processed != nil {
+		processed = p.Processed.Source.String()
+	}
+	if p.Intent != nil {
+		sent = string(p.Intent.State)
+		if p.Intent.MaybeSent {
+			sent += ", maybe sent"
 		}
-		return
 	}
-	event, sent := "", line.Intent
-	if line.EventID != nil {
-		event = line.EventID.String()
+	if p.Charge != nil {
+		charge = string(p.Charge.Status)
 	}
-	if line.MaybeSent {
-		sent += ", maybe sent"
-	}
-	r.table.AppendRow(table.Row{line.ID, event, line.Reason, line.Processed, sent, line.Charge, line.Provider, line.Result, line.Forward})
+	return table.Row{b.LetterID, event, p.Letter.Reason, processed, sent, charge, p.Provider, p.Result, p.Forward}
 }
 
 // end shows the table, and returns an error when a letter stayed as it was.

@@ -67,14 +67,15 @@ func TestPoisonRecordIsChargedOnceItsCauseIsMended(t *testing.T) {
 	code, out, _ = w.replay("--all", "--dry-run", "--json")
 	require.Zero(t, code)
 	var line struct {
-		Result, Forward, Provider string
-		EventID                   uuid.UUID `json:"event_id"`
-		DryRun                    bool      `json:"dry_run"`
+		Result, Forward string
+		Before          struct{ Provider string }
+		EventID         uuid.UUID `json:"event_id"`
+		DryRun          bool      `json:"dry_run"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &line))
 	require.Equal(t, "recovered", line.Result)
 	require.Equal(t, poison.id, line.EventID)
-	require.Equal(t, "not asked", line.Provider)
+	require.Equal(t, "not asked", line.Before.Provider)
 	require.True(t, line.DryRun)
 	require.Zero(t, w.count("SELECT count(*) FROM charge_intent"), "a dry run changes nothing")
 

@@ -115,12 +115,13 @@ func TestReplayAfterTheKeysLifeLooksUpAndCapturesOnce(t *testing.T) {
 			views := map[uuid.UUID]string{}
 			for line := range strings.Lines(out) {
 				var said struct {
-					EventID           uuid.UUID `json:"event_id"`
-					Provider, Forward string
+					EventID uuid.UUID `json:"event_id"`
+					Forward string
+					Before  struct{ Provider string }
 				}
 				require.NoError(t, json.Unmarshal([]byte(line), &said))
 				require.Contains(t, said.Forward, "looked up at the provider first")
-				views[said.EventID] = said.Provider
+				views[said.EventID] = said.Before.Provider
 			}
 			require.Equal(t, map[uuid.UUID]string{
 				events[capturedOrder].id: "captured", events[refusedOrder].id: "declined", events[unheardOrder].id: "knows nothing of it",

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"example.com/billing/internal/admin"
 	"example.com/billing/internal/domain"
 	"example.com/billing/internal/retention"
 	"example.com/billing/internal/store"
@@ -60,7 +62,7 @@ func retentionCommand(p Process) *cobra.Command {
 	}
 	run.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done, and what is kept")
 	run.Flags().BoolVar(&shorten, "shorten", false, "forget earlier than the latest turn did")
-	run.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	run.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON, by the names and units of the admin API")
 	c.AddCommand(run)
 	return c
 }
@@ -117,7 +119,7 @@ func showRetention(out io.Writer, r *domain.RetentionReport, asJSON bool) error 
 	if asJSON {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
-		if err := e.Encode(r); err != nil {
+		if err := e.Encode(admin.ViewRetention(r)); err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 		return nil
@@ -127,7 +129,7 @@ func showRetention(out io.Writer, r *domain.RetentionReport, asJSON bool) error 
 	t.AppendHeader(table.Row{"from", "to", "rows (about)", "MiB", "state", "why"})
 	for i := range r.Ranges {
 		g := &r.Ranges[i]
-		t.AppendRow(table.Row{g.From.Format(time.DateOnly), g.To.Format(time.DateOnly), g.Rows, mebibytes(g.Bytes), g.State, g.Why})
+		t.AppendRow(table.Row{g.From.Format(time.DateOnly), g.To.Format(time.DateOnly), about(g.Rows), mebibytes(g.Bytes), g.State, g.Why})
 	}
 	rest := "kept"
 	if r.Default.Blocked {
@@ -137,9 +139,17 @@ func showRetention(out io.Writer, r *domain.RetentionReport, asJSON bool) error 
 	if len(r.Ranges) == 0 {
 		others = "all" // RETENTION_MODE=delete on a table that never had ranges
 	}
-	t.AppendRow(table.Row{others, "", r.Default.Rows, mebibytes(r.Default.Bytes), rest, r.Default.Why})
+	t.AppendRow(table.Row{others, "", about(r.Default.Rows), mebibytes(r.Default.Bytes), rest, r.Default.Why})
 	_, err := fmt.Fprintf(out, "%s\n%s\n", t.Render(), retentionSummary(r))
 	return err
+}
+
+// about is an estimate of rows; a dash where the planner has none yet.
+func about(rows int64) string {
+	if rows < 0 {
+		return "-"
+	}
+	return strconv.FormatInt(rows, 10)
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"example.com/billing/internal/admin"
 	"example.com/billing/internal/domain"
 	"example.com/billing/internal/payment/paymenttest"
 	"example.com/billing/internal/store"
@@ -37,7 +38,7 @@ func (w *world) environ(more ...string) []string {
 }
 
 // retention runs the command and returns its report.
-func (w *world) retention(want int, args ...string) (r domain.RetentionReport) {
+func (w *world) retention(want int, args ...string) (r admin.RetentionTurn) {
 	w.t.Helper()
 	code, out, errs := command(w.t, w.environ(), append([]string{"retention", "run", "--json"}, args...)...)
 	require.Equal(w.t, want, code, errs)

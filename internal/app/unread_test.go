@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.com/billing/internal/domain"
+	"example.com/billing/internal/admin"
 	"example.com/billing/internal/payment/paymenttest"
 )
 
@@ -24,7 +24,7 @@ func TestWhatIsReadIsToldByWhereTheGroupGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, deleted.Error())
 
-	turn := func(offsets string) (r domain.RetentionReport) {
+	turn := func(offsets string) (r admin.RetentionTurn) {
 		code, out, errs := command(t, w.environ("OFFSET_STORE="+offsets, "RETENTION_MODE=delete", "RETRY_HORIZON=1s", "DEDUP_RETENTION=2s"),
 			"retention", "run", "--json", "--shorten")
 		require.Zero(t, code, errs)
@@ -34,7 +34,7 @@ func TestWhatIsReadIsToldByWhereTheGroupGoesOn(t *testing.T) {
 	w.eventually("it is all due, and still to be read", func() bool {
 		r := turn("kafka")
 		require.Zero(t, r.Deleted)
-		return r.Default.Blocked
+		return r.Default.BlockedBy != nil
 	})
 	w.eventually("it is all read", func() bool { turn("postgres"); return w.count(`SELECT count(*) FROM processed_event`) == 0 })
 }
