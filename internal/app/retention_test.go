@@ -202,9 +202,8 @@ func TestHealthWarnsOfARetentionThatDoesNotGetOn(t *testing.T) {
 
 // Events whose ids are far ahead lie in the default partition, until their range is
 // attached: a batch that claims them meanwhile is run again by the flow itself.
-//
-//nolint:paralleltest,tparallel // before the others: beside all of them it was seen red once, and not known why
 func TestABatchThatMeetsAMoveIsRunAgainAndExact(t *testing.T) {
+	t.Parallel()
 	inEveryStore(t, func(t *testing.T, offsets string) {
 		t.Helper()
 		w := setupIn(t, offsets, 1, paymenttest.Faults{IgnoreKeys: true})

@@ -32,7 +32,8 @@ type Table interface {
 	Leaves(ctx context.Context) ([]domain.Leaf, error)
 	// Now returns the database's time.
 	Now(ctx context.Context) (time.Time, error)
-	// Clear takes back what a turn that was broken off has left in the way of claims.
+	// Clear takes back what a turn that was broken off has left in the way of claims, and
+	// tells every session of the ranges that have come since it was called last.
 	Clear(ctx context.Context, wait time.Duration) error
 	// Lying counts the rows of the default partition that belong to a span, up to limit.
 	Lying(ctx context.Context, span domain.Span, limit int) (int, error)

@@ -13,6 +13,7 @@ import (
 // SQLSTATEs that the flow acts on.
 const (
 	uniqueViolation = "23505"
+	checkViolation  = "23514"
 	lockNotAvail    = "55P03"
 	deadlock        = "40P01"
 	classData       = "22"
@@ -29,7 +30,7 @@ func sqlState(err error) string {
 // translate gives an error of the database its meaning for the domain. What is
 // left as it is may be tried again: a lost connection, a lock timeout (55P03), a
 // deadlock (40P01), a serialization failure (40001), a claim that met a partition
-// being attached (23514), or a commit that nobody knows the end of.
+// being attached or has missed it (23514), or a commit that nobody knows the end of.
 func translate(err error) error {
 	if err == nil {
 		return nil

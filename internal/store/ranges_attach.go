@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,7 +73,8 @@ WHERE p.partrelid = 'processed_event'::regclass`).Scan(&found.schema, &schema, &
 
 // Attach makes a range of the span, and moves what the default partition holds of it, in
 // one transaction. A claim that waits for the default partition meanwhile fails by its
-// constraint (23514) and is run again: at no moment does one miss a row. It waits for
+// constraint (23514) and is run again: at no moment does one miss a row. One of a session
+// that has not seen the range come fails by the fence around it. It waits for
 // no lock longer than that: [domain.ErrBusy]. [domain.ErrCrowded] when more than limit rows
 // would have to be moved, or the default partition is too large to be looked through.
 func (r *Ranges) Attach(ctx context.Context, span domain.Span, limit int, wait time.Duration) (moved int, err error) {
@@ -133,10 +133,9 @@ func (r *Ranges) attach(ctx context.Context, tx *sql.Tx, rest rest, span domain.
 	steps := []string{
 		`CREATE TABLE ` + leaf + ` (LIKE processed_event INCLUDING ALL)`,
 		fmt.Sprintf(`ALTER TABLE processed_event ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`, leaf, from, to),
-		fmt.Sprintf(`ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s`, rest.table, elsewhere(span)),
 	}
 	if rest.table == "" {
-		return 0, each(ctx, tx, steps[:2])
+		return 0, each(ctx, tx, steps)
 	}
 	if _, err := tx.ExecContext(ctx, `LOCK TABLE `+rest.table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 		return 0, err
@@ -151,6 +150,7 @@ func (r *Ranges) attach(ctx context.Context, tx *sql.Tx, rest rest, span domain.
 	if err := each(ctx, tx, steps[:1]); err != nil {
 		return 0, err
 	}
+	steps = append(steps, fence(rest, span)...)
 	if lying > 0 {
 		moved, err := moveRows(ctx, tx, rest.table, leaf, from, to)
 		if err != nil {
@@ -181,29 +181,19 @@ func each(ctx context.Context, tx *sql.Tx, steps []string) error {
 	return nil
 }
 
-// elsewhere names the constraint by which a large default partition is known to hold
-// nothing of a span.
-func elsewhere(span domain.Span) string { return strings.Replace(leafName(span), "event", "not", 1) }
-
-// exclude adds that constraint and proves it without keeping a claim waiting. Claims of
-// the span that come meanwhile, of events whose producer's clock is days ahead, are
-// run again until the range is there.
+// exclude puts up the fence of a range beforehand and proves that nothing lies behind it,
+// without keeping a claim waiting. Claims of the span that come meanwhile, of events whose
+// producer's clock is days ahead, are run again until the range is there.
 func (r *Ranges) exclude(ctx context.Context, rest rest, span domain.Span, wait time.Duration) error {
-	from, to := span.Bounds()
-	steps := []string{
-		fmt.Sprintf(`ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s`, rest.table, elsewhere(span)),
-		fmt.Sprintf(`ALTER TABLE %s ADD CONSTRAINT %s CHECK (event_id < '%s' OR event_id >= '%s') NOT VALID`, rest.table, elsewhere(span), from, to),
-	}
-	if err := r.transact(ctx, wait, func(tx *sql.Tx) error { return each(ctx, tx, steps) }); err != nil {
+	if err := r.transact(ctx, wait, func(tx *sql.Tx) error { return each(ctx, tx, fence(rest, span)) }); err != nil {
 		return err
 	}
-	_, err := r.conn.ExecContext(ctx, fmt.Sprintf(`ALTER TABLE %s VALIDATE CONSTRAINT %s`, rest.table, elsewhere(span)))
+	_, err := r.conn.ExecContext(ctx, fmt.Sprintf(`ALTER TABLE %s VALIDATE CONSTRAINT %s`, rest.table, fenceName(leafName(span))))
 	return err
 }
 
-// include takes that constraint back. Where somebody is in the way for long it stays until
+// include takes that fence down. Where somebody is in the way for long it stays until
 // the next turn, which begins with Clear: claims of that span, days ahead, are run again until then.
 func (r *Ranges) include(ctx context.Context, rest rest, span domain.Span) error {
-	drop := fmt.Sprintf(`ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s`, rest.table, elsewhere(span))
-	return r.transact(ctx, rangesLock, func(tx *sql.Tx) error { return each(ctx, tx, []string{drop}) })
+	return r.transact(ctx, rangesLock, func(tx *sql.Tx) error { return each(ctx, tx, fence(rest, span)[:1]) })
 }

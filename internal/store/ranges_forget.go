@@ -72,15 +72,16 @@ func (r *Ranges) Empty(ctx context.Context, leaf domain.Leaf, wait time.Duration
 
 // Drop removes a range. That takes a lock on the whole of processed_event, which every
 // open batch is in the way of; and whoever comes behind has to wait as long as it does. A
-// range with a row in it stays: [domain.ErrNotEmpty].
+// range with a row in it stays: [domain.ErrNotEmpty]. Its fence goes with it.
 func (r *Ranges) Drop(ctx context.Context, leaf domain.Leaf, wait time.Duration) error {
 	what := "drop " + leaf.Table
 	filled := false
 	look := func(on queryer) error {
 		return on.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM `+quoted(leaf)+`)`).Scan(&filled)
 	}
-	if r.conn == nil {
-		return fmt.Errorf("%s: %w", what, ErrNotKeeping)
+	rest, err := r.rest(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	if err := look(r.conn); err != nil {
 		return r.busyOr(what, err)
@@ -88,7 +89,7 @@ func (r *Ranges) Drop(ctx context.Context, leaf domain.Leaf, wait time.Duration)
 	if filled {
 		return fmt.Errorf("%s: %w", what, domain.ErrNotEmpty)
 	}
-	err := r.transact(ctx, wait, func(tx *sql.Tx) error {
+	err = r.transact(ctx, wait, func(tx *sql.Tx) error {
 		// In the order in which batches lock them: the whole first.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE ONLY processed_event IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return err
@@ -96,8 +97,11 @@ func (r *Ranges) Drop(ctx context.Context, leaf domain.Leaf, wait time.Duration)
 		if err := look(tx); err != nil || filled {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `DROP TABLE `+quoted(leaf))
-		return err
+		steps := []string{`DROP TABLE ` + quoted(leaf)}
+		if rest.table != "" && leaf.Ours {
+			steps = append(steps, fence(rest, leaf.Span)[:1]...)
+		}
+		return each(ctx, tx, steps)
 	})
 	if err == nil && filled {
 		return fmt.Errorf("%s: %w", what, domain.ErrNotEmpty)

@@ -104,7 +104,8 @@ func open(url, name string, conns int, settings map[string]string) (*sql.DB, err
 	cfg.RuntimeParams["timezone"] = "UTC"
 	cfg.RuntimeParams["default_transaction_isolation"] = "read committed"
 	maps.Copy(cfg.RuntimeParams, settings)
-	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(readUTC))
+	distrusting := distrust(cfg) // before cfg is copied
+	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(readUTC), distrusting)
 	pool.SetMaxOpenConns(conns)
 	pool.SetMaxIdleConns(conns)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
