@@ -119,6 +119,7 @@ func Serve(ctx context.Context, s Settings, p Process) error {
 	if err != nil {
 		return err
 	}
+	defer tendHeap(context.WithoutCancel(ctx), p.getenv)()
 	return a.Run(ctx)
 }
 

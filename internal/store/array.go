@@ -2,10 +2,13 @@ package store
 
 import (
 	"iter"
+	"math/big"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"example.com/billing/internal/domain"
 )
 
 // Bounds of one statement.
@@ -53,6 +56,9 @@ func toInt4(n int32) pgtype.Int4            { return pgtype.Int4{Int32: n, Valid
 func toInt8(n int64) pgtype.Int8            { return pgtype.Int8{Int64: n, Valid: true} }
 func toBool(b bool) pgtype.Bool             { return pgtype.Bool{Bool: b, Valid: true} }
 func toTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: true} }
+func toNumeric(m domain.Money) pgtype.Numeric {
+	return pgtype.Numeric{Int: new(big.Int).SetUint64(m.Minor()), Exp: -int32(m.Currency().Exponent()), Valid: true}
+}
 func orNull(s string) pgtype.Text           { return pgtype.Text{String: s, Valid: s != ""} }
 func timeOrNull(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}

@@ -2,13 +2,13 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
-	"gorm.io/gorm"
 
 	"example.com/billing/internal/domain"
 )
@@ -52,25 +52,35 @@ func (c *charge) charge() (domain.Charge, error) {
 	}, nil
 }
 
+// chargeTable is charge with all its columns.
+func chargeTable() table {
+	return table{"charge", columnNames(chargeColumns + ", intended_at, first_attempt_at")}
+}
+
 // The order is that of the locks, like that of intents.
 const insertCharge = `
 INSERT INTO charge (` + chargeColumns + `, intended_at, first_attempt_at)
-SELECT event_id, order_id, customer_id, amount::numeric, currency, status, provider_charge_id, decline_code, attempts,
-	claims_order, occurred_at, settled_at, fingerprint, source_topic, source_partition, source_offset, intended_at, first_attempt_at
-FROM unnest(?::uuid[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],
+SELECT * FROM unnest(?::uuid[], ?::bigint[], ?::bigint[], ?::numeric[], ?::text[], ?::text[], ?::text[], ?::text[], ?::integer[],
 	?::boolean[], ?::timestamptz[], ?::timestamptz[], ?::bytea[], ?::text[], ?::integer[], ?::bigint[],
 	?::timestamptz[], ?::timestamptz[]
 ) AS u (` + chargeColumns + `, intended_at, first_attempt_at)
 ORDER BY event_id
 ON CONFLICT DO NOTHING`
 
-func insertCharges(db *gorm.DB, charges []domain.Charge) error {
+// insertCharges writes final results. Whether the event or its order is final already, the decision rested on something that
+// is no longer so: [domain.ErrMoved].
+func (t tx) insertCharges(ctx context.Context, charges []domain.Charge) error {
 	ordered := refs(charges)
 	slices.SortFunc(ordered, func(a, b *domain.Charge) int { return bytes.Compare(a.EventID[:], b.EventID[:]) })
 	for chunk := range slices.Chunk(ordered, maxRows) {
-		// No conflict target, on purpose: whether the event or its order is final
-		// already, the decision rested on something that is no longer so.
-		result := db.Exec(insertCharge, cellsOf(chunk)...)
+		if len(chunk) >= minCopied {
+			if err := copyRows(ctx, t.conn, true, chargeTable(), len(chunk), cellsOf(chunk)); err != nil {
+				return met("copy charge", err)
+			}
+			continue
+		}
+		// No conflict target, on purpose: either key says so.
+		result := t.db.WithContext(ctx).Exec(insertCharge, params(cellsOf(chunk))...)
 		if result.Error != nil {
 			return fmt.Errorf("insert charge: %w", result.Error)
 		}
@@ -81,12 +91,12 @@ func insertCharges(db *gorm.DB, charges []domain.Charge) error {
 	return nil
 }
 
-func cellsOf(charges []*domain.Charge) []any {
-	return []any{
+func cellsOf(charges []*domain.Charge) []columnar {
+	return []columnar{
 		columnOf(charges, func(c *domain.Charge) pgtype.UUID { return toUUID(c.EventID) }),
 		columnOf(charges, func(c *domain.Charge) pgtype.Int8 { return toInt8(c.OrderID) }),
 		columnOf(charges, func(c *domain.Charge) pgtype.Int8 { return toInt8(c.CustomerID) }),
-		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(c.Amount.Decimal()) }),
+		columnOf(charges, func(c *domain.Charge) pgtype.Numeric { return toNumeric(c.Amount) }),
 		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(c.Amount.Currency().Code()) }),
 		columnOf(charges, func(c *domain.Charge) pgtype.Text { return toText(string(c.Status)) }),
 		columnOf(charges, func(c *domain.Charge) pgtype.Text { return orNull(c.ProviderChargeID) }),

@@ -44,3 +44,11 @@ func (s *Store) DescribeAfter(ctx context.Context, happens func()) (domain.Proce
 	happens()
 	return describe(db, leaves)
 }
+
+// MinCopied is how many rows are copied, and not inserted.
+const MinCopied = minCopied
+
+// CopyWithin copies charges on a connection, as within a transaction, whether or not one is open there.
+func CopyWithin(ctx context.Context, conn *sql.Conn, charges []domain.Charge) error {
+	return copyRows(ctx, conn, true, chargeTable(), len(charges), cellsOf(refs(charges)))
+}

@@ -1,7 +1,11 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"gorm.io/gorm"
@@ -54,18 +58,47 @@ FROM unnest(?::uuid[], ?::bigint[], ?::bytea[], ?::bytea[], ?::text[], ?::boolea
 ORDER BY order_id, event_id
 `
 
+// intentTable is charge_intent with the columns that a fresh intent has: no answer is known to it.
+func intentTable() table {
+	return table{"charge_intent", columnNames(strings.Replace(columnsOfIntent, "answer, ", "", 1))}
+}
+
+// intentAnswer is the place of the answer among the columns.
+const intentAnswer = 15
+
 // insertIntents inserts what meets no conflict and returns how many there were.
 func insertIntents(db *gorm.DB, intents []*domain.Intent, onConflict string) (int, error) {
-	answers, err := answerColumn(intents)
+	columns, err := cellsOfIntents(intents)
 	if err != nil {
 		return 0, err
+	}
+	result := db.Exec(insertIntent+onConflict, params(columns)...)
+	if result.Error != nil {
+		return 0, fmt.Errorf("insert charge_intent: %w", result.Error)
+	}
+	return int(result.RowsAffected), nil
+}
+
+// copyIntents appends fresh intents, all or none.
+func copyIntents(ctx context.Context, conn *sql.Conn, intents []*domain.Intent) error {
+	columns, err := cellsOfIntents(intents)
+	if err != nil {
+		return err
+	}
+	return met("copy charge_intent", copyRows(ctx, conn, false, intentTable(), len(intents), slices.Delete(columns, intentAnswer, intentAnswer+1)))
+}
+
+func cellsOfIntents(intents []*domain.Intent) ([]columnar, error) {
+	answers, err := answerColumn(intents)
+	if err != nil {
+		return nil, err
 	}
 	headers, err := headerColumn(intents, recordOf)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	v := volatile(intents)
-	result := db.Exec(insertIntent+onConflict,
+	return []columnar{
 		columnOf(intents, eventID),
 		columnOf(intents, func(in *domain.Intent) pgtype.Int8 { return toInt8(in.OrderID) }),
 		columnOf(intents, func(in *domain.Intent) blob { return in.RequestHash[:] }),
@@ -82,11 +115,7 @@ func insertIntents(db *gorm.DB, intents []*domain.Intent, onConflict string) (in
 		columnOf(intents, func(in *domain.Intent) blob { return in.Record.Key }),
 		headers,
 		columnOf(intents, func(in *domain.Intent) pgtype.Timestamptz { return toTime(in.Record.Timestamp) }),
-	)
-	if result.Error != nil {
-		return 0, fmt.Errorf("insert charge_intent: %w", result.Error)
-	}
-	return int(result.RowsAffected), nil
+	}, nil
 }
 
 // answerColumn returns the stored forms of the intents' answers.

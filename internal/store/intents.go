@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
+	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"example.com/billing/internal/domain"
@@ -43,8 +46,17 @@ func (s *Store) openEach(ctx context.Context, intents []*domain.Intent, opened m
 	return nil
 }
 
-// open inserts intents in one statement, which is its own transaction.
+// open inserts intents, all of them in one transaction of their own.
 func (s *Store) open(ctx context.Context, intents []*domain.Intent, opened map[uuid.UUID]bool) error {
+	if len(intents) >= minCopied {
+		switch err := s.openByCopy(ctx, intents); {
+		case err == nil:
+			mark(opened, intents)
+			return nil
+		case !errors.Is(err, domain.ErrMoved):
+			return err
+		}
+	}
 	// No conflict target, on purpose: the event's own intent and a claim on its
 	// order both keep a row out, and the look that follows tells them apart.
 	n, err := insertIntents(s.side.WithContext(ctx), intents, "ON CONFLICT DO NOTHING")
@@ -52,12 +64,22 @@ func (s *Store) open(ctx context.Context, intents []*domain.Intent, opened map[u
 		return err
 	}
 	if n == len(intents) {
-		for _, in := range intents {
-			opened[in.EventID] = true
-		}
+		mark(opened, intents)
 		return nil
 	}
 	return s.ours(ctx, intents, opened)
+}
+
+// openByCopy is the swift way for as long as nothing is in the way, which is nearly always: [domain.ErrMoved] where something
+// is, and then none of them is there.
+func (s *Store) openByCopy(ctx context.Context, intents []*domain.Intent) error {
+	return onConn(ctx, s.side, func(_ *gorm.DB, conn *sql.Conn) error { return copyIntents(ctx, conn, intents) })
+}
+
+func mark(opened map[uuid.UUID]bool, intents []*domain.Intent) {
+	for _, in := range intents {
+		opened[in.EventID] = true
+	}
 }
 
 // ours finds the intents that carry our fresh tokens.

@@ -37,13 +37,15 @@ func anOutbox(t testing.TB, databaseURL string) *store.Outbox {
 	return o
 }
 
-// leading returns the outbox's reader.
+// leading returns the outbox's reader. The session of the one before it may take a moment to end.
 func leading(t testing.TB, databaseURL string) *store.Outbox {
 	t.Helper()
 	o := anOutbox(t, databaseURL)
-	won, err := o.Lead(t.Context())
-	require.NoError(t, err)
-	require.True(t, won)
+	require.Eventually(t, func() bool {
+		won, err := o.Lead(t.Context())
+		require.NoError(t, err)
+		return won
+	}, patience, time.Millisecond)
 	return o
 }
 

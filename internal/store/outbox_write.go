@@ -15,6 +15,9 @@ const insertMessage = `
 INSERT INTO outbox (kind, key, value, headers)
 SELECT kind, key, value, headers FROM unnest(?::text[], ?::bytea[], ?::bytea[], ?::bytea[]) AS u (kind, key, value, headers)`
 
+// messageTable is outbox with the columns of insertMessage.
+func messageTable() table { return table{"outbox", []string{"kind", "key", "value", "headers"}} }
+
 // Publish implements [domain.Tx].
 func (t tx) Publish(ctx context.Context, messages []domain.Message) error {
 	for chunk := range chunks(refs(messages), messageBytes) {
@@ -26,13 +29,13 @@ func (t tx) Publish(ctx context.Context, messages []domain.Message) error {
 			}
 			headers[i] = encoded
 		}
-		err := t.db.WithContext(ctx).Exec(insertMessage,
+		columns := []columnar{
 			columnOf(chunk, func(m *domain.Message) pgtype.Text { return toText(string(m.Kind)) }),
 			columnOf(chunk, func(m *domain.Message) blob { return m.Key }),
 			columnOf(chunk, func(m *domain.Message) blob { return m.Value }),
 			columnOf(headers, func(encoded blob) blob { return encoded }),
-		).Error
-		if err != nil {
+		}
+		if err := t.append(ctx, messageTable(), insertMessage, len(chunk), columns); err != nil {
 			return fmt.Errorf("insert outbox: %w", err)
 		}
 	}

@@ -35,7 +35,7 @@ func (t tx) Write(ctx context.Context, w domain.Writes) error {
 			return fmt.Errorf("insert charge_intent: %w", domain.ErrMoved)
 		}
 	}
-	return insertCharges(db, w.Charges)
+	return t.insertCharges(ctx, w.Charges)
 }
 
 // lockAndCompare locks rows in the order of the locks and says whether they are

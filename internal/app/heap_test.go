@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheHeapGrowsToItsFloorAndThenAsGoLetsIt(t *testing.T) {
+	t.Parallel()
+	for live, want := range map[uint64]int{
+		0:             100, // not known yet
+		1:             400,
+		1 << 20:       400,
+		16 << 20:      300,
+		20 << 20:      220,
+		heapFloor / 2: 100,
+		heapFloor:     100,
+		1 << 40:       100,
+	} {
+		require.Equal(t, want, percentFor(live), "%d bytes alive", live)
+	}
+}
+
+// The percentage follows what lives, up and down, and small changes are left alone.
+func TestThePercentageFollowsWhatLives(t *testing.T) {
+	t.Parallel()
+	lives := []uint64{0, 16 << 20, 17 << 20, 40 << 20, 50 << 20, 16 << 20}
+	ctx, cancel := context.WithCancel(t.Context())
+	next := 0
+	live := func() uint64 {
+		next++
+		if next == len(lives) {
+			cancel()
+		}
+		return lives[min(next, len(lives))-1]
+	}
+	var set []int
+	tend(ctx, live, func(percent int) int {
+		set = append(set, percent)
+		return 0
+	})
+	require.Equal(t, []int{300, 100, 300}, set)
+}
+
+func TestTheLiveHeapIsKnown(t *testing.T) {
+	t.Parallel()
+	kept := make([]byte, 8<<20)
+	runtime.GC()
+	require.Greater(t, liveHeap()(), uint64(len(kept)))
+	runtime.KeepAlive(kept)
+}
+
+func TestWhoHasSetGOGCIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	end := tendHeap(t.Context(), func(name string) string { return map[string]string{"GOGC": "50"}[name] })
+	end() // nothing runs that it would wait for
+}
