@@ -59,7 +59,7 @@ func toTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t,
 func toNumeric(m domain.Money) pgtype.Numeric {
 	return pgtype.Numeric{Int: new(big.Int).SetUint64(m.Minor()), Exp: -int32(m.Currency().Exponent()), Valid: true}
 }
-func orNull(s string) pgtype.Text           { return pgtype.Text{String: s, Valid: s != ""} }
+func orNull(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }
 func timeOrNull(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
 }
