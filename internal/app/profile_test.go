@@ -56,10 +56,11 @@ func serveBacklog(b *testing.B, world *bench.World, faults string) float64 {
 	require.NoError(b, err)
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	a, err := app.New(ctx, settings, app.Process{Environ: environ, Out: io.Discard, Err: io.Discard})
-	require.NoError(b, err)
 	ran, ended := error(nil), make(chan struct{})
-	go func() { defer close(ended); ran = a.Run(ctx) }()
+	go func() {
+		defer close(ended)
+		ran = app.Serve(ctx, settings, app.Process{Environ: environ, Out: io.Discard, Err: io.Discard})
+	}()
 
 	rate, err := stage.Await(b.Context(), ended)
 	cancel()
