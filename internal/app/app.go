@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,6 +42,7 @@ type App struct {
 	facts     *topicFacts
 	admin     *admin.Server
 	listening bool
+	prepared  atomic.Bool   // the schema is there
 	faults    domain.Faults // nil but in tests
 }
 
@@ -187,6 +189,7 @@ func (a *App) work(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}
+	a.prepared.Store(true)
 	a.log.InfoContext(ctx, "ready")
 	ctx, cancel := context.WithCancel(ctx)
 	retried := make(chan struct{})
@@ -196,9 +199,11 @@ func (a *App) work(ctx context.Context) error {
 	}()
 	endRelay := a.startRelay(ctx)
 	waitForget := a.forget.start(ctx)
+	waitStalled := a.startStalled(ctx)
 	err := a.consumer.Run(ctx)
 	cancel()
 	<-retried
+	waitStalled()
 	waitForget()
 	a.biller.Drain()
 	endRelay() // after the last commit

@@ -106,6 +106,9 @@ func (f *forgetting) close() error {
 // checkRetention never fails: nothing depends on what is forgotten, but the size of the
 // tables. What it tells may be the work of another instance.
 func (a *App) checkRetention(ctx context.Context) admin.Verdict {
+	if !a.prepared.Load() {
+		return admin.Verdict{Status: admin.StatusOK} // it has nothing to tell, and perhaps no table yet
+	}
 	report, some, err := a.store.Retention(ctx)
 	if err != nil {
 		a.log.WarnContext(ctx, "health: retention", "error", err)

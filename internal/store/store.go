@@ -24,7 +24,8 @@ const (
 )
 
 // Config says where the database is and how long it may make us wait. The
-// timeouts hold on the database's side too, so that a dead client frees its locks.
+// timeouts hold on the database's side too, so that a dead client frees its locks;
+// in the midst of a COPY they do not, see [Store.EndStalled].
 type Config struct {
 	URL string // PostgreSQL URL or key=value string
 
@@ -42,23 +43,25 @@ type Store struct {
 	side    *gorm.DB
 	archive *gorm.DB
 	pools   []*sql.DB
+
+	mainTimeout, sideTimeout time.Duration // of a statement
 }
 
 // New opens the pools. It does not connect: the first transaction does.
 func New(c Config) (*Store, error) {
-	s := &Store{}
+	s := &Store{mainTimeout: c.statementTimeout(), sideTimeout: c.SideTimeout}
 	for _, p := range []struct {
 		db       **gorm.DB
 		name     string
 		conns    int
 		settings map[string]string
 	}{
-		{&s.main, "billing", c.MaxTransactions, byIndex(map[string]string{
+		{&s.main, mainName, c.MaxTransactions, byIndex(map[string]string{
 			"lock_timeout":                        millis(c.LockTimeout),
 			"idle_in_transaction_session_timeout": millis(c.IdleTimeout),
-			"statement_timeout":                   millis(c.LockTimeout + c.SideTimeout),
+			"statement_timeout":                   millis(c.statementTimeout()),
 		})},
-		{&s.side, "billing-side", SideConns, byIndex(map[string]string{
+		{&s.side, sideName, SideConns, byIndex(map[string]string{
 			"lock_timeout":                        millis(c.SideLockTimeout),
 			"idle_in_transaction_session_timeout": millis(c.SideTimeout),
 			"statement_timeout":                   millis(c.SideTimeout),
