@@ -43,10 +43,13 @@ func runWorldCommand(std streams) *cobra.Command {
 			"--env changes them. The provider then takes 2 to 20 ms, unless --fault says otherwise.\n\n" +
 			"With --joins the orders are sent so that they last: each time an instance leaves (SIGTERM, and\n" +
 			"it must exit 0) or joins, some wait for it, and more come while partitions change hands. The\n" +
-			"table says how many of the changes met records in flight. KAFKA_SESSION_TIMEOUT is 6s then.\n\n" + faultHelp,
+			"table says how many of the changes met records in flight. KAFKA_SESSION_TIMEOUT is 6s then.\n" +
+			"With --backlog nothing is held back: the instances are as busy as they can be, and records wait\n" +
+			"in every partition at each change. Give enough --records: some 40,000 for each join.\n\n" + faultHelp,
 		Example: "  sandbox run\n" +
 			"  sandbox run --once --kills 10 --instances 2\n" +
 			"  sandbox run --once --instances 3 --joins 6 --records 20000 --ignore-keys\n" +
+			"  sandbox run --once --instances 3 --joins 8 --backlog --records 300000\n" +
 			"  sandbox run --once --orders orders.csv --kills 3 --json\n" +
 			"  sandbox run --once --kafka apache\n" +
 			"  sandbox run --fault 503-after=0.05,hang=0.01:3s",
@@ -77,6 +80,7 @@ func (r *runFlags) declare(c *cobra.Command) {
 	f.IntVar(&o.Instances, "instances", 1, "how many billing processes share the work")
 	f.IntVar(&o.Kills, "kills", 0, "kill -9 a billing process so many times while it works, and start it again")
 	f.IntVar(&o.Joins, "joins", 0, "so many times tell an instance to end, or let one join, or both, while they work; 1 to --instances run")
+	f.BoolVar(&o.Backlog, "backlog", false, "with --joins: send the orders as fast as they go; the table fails where none wait in a partition at a change")
 	addFaultFlags(c, &r.faults, &r.ignoreKeys)
 	f.DurationVar(&o.Timeout, "timeout", 0, fmt.Sprintf("bound of the whole work (0: %s with --once, none without)", onceTimeout))
 	f.BoolVar(&o.Keep, "keep", false, "keep the run's folder: logs and data")

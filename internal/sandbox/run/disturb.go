@@ -19,7 +19,7 @@ func (r *runner) killer(unique int64) *killer {
 func (r *runner) roller(f *feed, records, unique int64) *roller {
 	return &roller{
 		moments: r.moments(rollStream, rollShare*float64(unique), r.options.Joins, rollSpread),
-		members: r.members, watcher: r.parts.watcher, feed: f, began: r.began, rolls: r.options.Joins, records: records,
+		members: r.members, watcher: r.parts.watcher, feed: f, began: r.began, rolls: r.options.Joins, records: records, backlog: r.options.Backlog,
 		say: func(format string, args ...any) {
 			r.progress.rolls.Add(1)
 			r.console.Say(format, args...)

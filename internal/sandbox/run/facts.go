@@ -43,6 +43,7 @@ type Setup struct {
 	IgnoreKeys bool   `json:"ignore_keys"` // the provider charges again for every request
 	Kills      int    `json:"kills"`       // how many were asked for
 	Joins      int    `json:"joins"`       // how many turns of joining and leaving were asked for
+	Backlog    bool   `json:"backlog"`     // records were to wait in every partition at each of them
 	Disturbed  bool   `json:"disturbed"`   // otherwise than by kills: records may be delivered again
 }
 
@@ -214,11 +215,14 @@ type Roll struct {
 	// LeftInFlight is how many records were in flight at the instance that was told to end.
 	LeftInFlight int `json:"left_in_flight"`
 	// MovedInFlight is how many were, at the others, when partitions changed hands there.
-	MovedInFlight int     `json:"moved_in_flight"`
-	Members       int     `json:"members"` // of the group afterwards
-	Settled       bool    `json:"settled"` // every partition had an owner in the end
-	Seconds       float64 `json:"seconds"` // until then
-	Disorder      string  `json:"disorder,omitempty"`
+	MovedInFlight int `json:"moved_in_flight"`
+	// Waiting is how many records in each partition, at least, nobody had begun with when the group had settled: with all
+	// of them sent at once they have waited ever since it moved. 0 also where no backlog was asked for.
+	Waiting  int64   `json:"waiting"`
+	Members  int     `json:"members"` // of the group afterwards
+	Settled  bool    `json:"settled"` // every partition had an owner in the end
+	Seconds  float64 `json:"seconds"` // until then
+	Disorder string  `json:"disorder,omitempty"`
 }
 
 // String tells the turn in one line.
@@ -231,6 +235,9 @@ func (r Roll) String() string {
 		what = append(what, fmt.Sprintf("instance %d joined, %s in flight as partitions moved", r.Joined, number(int64(r.MovedInFlight))))
 	}
 	end := fmt.Sprintf("%d members settled after %.1f s", r.Members, r.Seconds)
+	if r.Waiting > 0 {
+		end += fmt.Sprintf(", %s waiting in each partition at least", number(r.Waiting))
+	}
 	if !r.Settled {
 		end = fmt.Sprintf("NOT SETTLED after %.1f s", r.Seconds)
 	}

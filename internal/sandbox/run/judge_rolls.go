@@ -44,7 +44,32 @@ func (j *judge) rolls() (left int, disorder []string) {
 		note += "; not so: " + strings.Join(idle, ", ")
 	}
 	j.line("of these under load", int64(loaded), loaded > 0, "%s", note)
+	j.backlog()
 	return left, disorder
+}
+
+// backlog: where one was asked for, instances came and went while records waited in every partition.
+func (j *judge) backlog() {
+	if !j.f.Setup.Backlog {
+		return
+	}
+	full, least := 0, int64(0)
+	var spent []string
+	for i := range j.f.Rolls {
+		roll := &j.f.Rolls[i]
+		if roll.Waiting <= 0 {
+			spent = append(spent, fmt.Sprintf("at %.1f s", roll.AtSeconds))
+			continue
+		}
+		if full++; full == 1 || roll.Waiting < least {
+			least = roll.Waiting
+		}
+	}
+	note := number(least) + " records at least waited in each partition"
+	if len(spent) > 0 {
+		note += "; not so: " + strings.Join(spent, ", ") + ": give more --records"
+	}
+	j.line("turns with a backlog", int64(full), len(spent) == 0, "%s", note)
 }
 
 // met is 1 where records were in flight; else who met none is noted.

@@ -42,7 +42,9 @@ type Options struct {
 	// Kills is how often an instance is killed with -9 and started again, at moments that the seed draws.
 	Kills int
 	// Joins is how often an instance is told to end, or another one joins, or both, at moments that the seed draws.
-	Joins      int
+	Joins int
+	// Backlog sends the orders as fast as they go: in a run with joins, records wait in every partition whenever one changes hands.
+	Backlog    bool
 	Faults     paymenttest.Faults
 	FaultsText string
 
@@ -73,6 +75,7 @@ func (o *Options) Validate() error {
 	complain(o.Joins > 0 && o.Instances < 2, "--joins %d: needs --instances 2 or more, of which one stays", o.Joins)
 	complain(o.Joins > 0 && o.Source.Records > 0 && o.Source.Records < minTurn*o.Joins,
 		"--joins %d: needs --records %d or more, so that each meets some", o.Joins, minTurn*o.Joins)
+	complain(o.Backlog && (o.Joins == 0 || o.Source.Records == 0 || o.Source.Rate > 0), "--backlog: needs --once and --joins, and no --rate")
 	complain(o.Partitions < 1 || o.Partitions > maxPartitions, "--partitions %d: want 1 to %d", o.Partitions, maxPartitions)
 	complain(o.Timeout < 0, "--timeout %s: below zero", o.Timeout)
 	complain(o.Topic == "" || o.Group == "", "--topic and --group must not be empty")
@@ -96,7 +99,7 @@ func (o *Options) setup() Setup {
 	}
 	return Setup{
 		Broker: broker, Instances: o.Instances, Partitions: o.Partitions, Seed: o.Source.Seed, Faults: o.FaultsText,
-		Faulty: faulty(o.Faults), IgnoreKeys: o.Faults.IgnoreKeys, Kills: o.Kills, Joins: o.Joins,
+		Faulty: faulty(o.Faults), IgnoreKeys: o.Faults.IgnoreKeys, Kills: o.Kills, Joins: o.Joins, Backlog: o.Backlog,
 	}
 }
 

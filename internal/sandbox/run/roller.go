@@ -42,6 +42,7 @@ type roller struct {
 	began   time.Time
 	rolls   int
 	records int64 // to be sent; 0 in an endless run
+	backlog bool  // they are sent as fast as they go
 	say     func(string, ...any)
 }
 
@@ -138,6 +139,9 @@ func (r *roller) turn(ctx context.Context, n int) (roll Roll, err error) {
 	w := watch{roller: r, turn: n, leaver: leaves}
 	err = w.until(ctx, moved)
 	roll.Settled, roll.Members, roll.MovedInFlight = w.settled, w.members, w.inFlight
+	if r.backlog {
+		roll.Waiting = r.waiting(ctx)
+	}
 	roll.Seconds = time.Since(began).Round(time.Millisecond).Seconds()
 	return roll, err
 }

@@ -77,6 +77,41 @@ func TestAJoinThatMetNoLoadIsNamedAndNoFinding(t *testing.T) {
 	require.Contains(t, lineOf(r, "of these under load").Note, "not so: instance 2 that joined at 2.0 s")
 }
 
+func TestATurnWithoutABacklogIsAFindingWhereOneWasAskedFor(t *testing.T) {
+	t.Parallel()
+	f := rolledFacts()
+	require.Empty(t, lineOf(Judge(f), "turns with a backlog").Name, "not shown where none was asked for")
+	f.Setup.Backlog = true
+	f.Rolls[0].Waiting, f.Rolls[1].Waiting = 1500, 700
+	r := Judge(f)
+	require.Empty(t, failures(r))
+	require.Equal(t, Line{"turns with a backlog", "2", OK, "700 records at least waited in each partition"}, lineOf(r, "turns with a backlog"))
+	f.Rolls[1].Waiting = 0
+	r = Judge(f)
+	require.Equal(t, []string{"turns with a backlog"}, failures(r))
+	require.Equal(t, "1,500 records at least waited in each partition; not so: at 2.0 s: give more --records", lineOf(r, "turns with a backlog").Note)
+}
+
+func TestABacklogIsThatOfThePartitionWithTheLeast(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, int64(2), least(map[int32]int64{0: 7, 1: 2, 2: 9}))
+	require.Zero(t, least(map[int32]int64{0: 7, 1: -2}), "more is in flight than is not committed")
+	require.Zero(t, least(nil))
+}
+
+func TestABacklogNeedsJoinsAndAllRecordsAtOnce(t *testing.T) {
+	t.Parallel()
+	o := Options{Joins: 1, Instances: 2, Backlog: true, Source: Source{Records: 1200}}
+	require.NotContains(t, o.Validate().Error(), "--backlog")
+	for _, spoil := range []func(*Options){
+		func(o *Options) { o.Joins = 0 }, func(o *Options) { o.Source.Records = 0 }, func(o *Options) { o.Source.Rate = 1 },
+	} {
+		spoilt := o
+		spoil(&spoilt)
+		require.ErrorContains(t, spoilt.Validate(), "--backlog: needs --once and --joins, and no --rate")
+	}
+}
+
 // A clean leave leaves nothing unfinished, so that it explains no second request.
 func TestARollExplainsNoRepeatedRequest(t *testing.T) {
 	t.Parallel()

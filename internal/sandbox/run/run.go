@@ -155,7 +155,7 @@ func (r *runner) happen(ctx context.Context) error {
 	r.producer.Brokers, r.producer.Topic = r.parts.brokers, r.options.Topic
 	r.producer.Progress = p.sent.Store
 	feed := newFeed()
-	if r.options.Joins > 0 && records > 0 {
+	if r.options.Joins > 0 && records > 0 && !r.options.Backlog {
 		r.producer.Hold = feed.wait
 	}
 

@@ -89,26 +89,35 @@ func (w *watcher) bounds(ctx context.Context) (starts, ends map[int32]int64, err
 }
 
 // lag is the number of offsets that the group has not committed.
-func (w *watcher) lag(ctx context.Context) (int64, error) {
+func (w *watcher) lag(ctx context.Context) (lag int64, err error) {
+	lags, err := w.lags(ctx)
+	for _, n := range lags {
+		lag += n
+	}
+	return lag, err
+}
+
+// lags are the numbers of offsets that the group has not committed, by partition.
+func (w *watcher) lags(ctx context.Context) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
 	starts, ends, err := w.bounds(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	commits, err := w.commits(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var lag int64
+	lags := make(map[int32]int64, len(ends))
 	for p, end := range ends {
 		at := starts[p]
 		if commit, found := commits.Lookup(w.topic, p); found && commit.At > at {
 			at = commit.At
 		}
-		lag += end - at
+		lags[p] = end - at
 	}
-	return lag, nil
+	return lags, nil
 }
 
 // standing is what a group is doing.
