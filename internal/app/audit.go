@@ -18,7 +18,6 @@ import (
 	"example.com/billing/internal/domain"
 	"example.com/billing/internal/kafka"
 	"example.com/billing/internal/store"
-	"example.com/billing/internal/telemetry"
 )
 
 // Bounds and defaults of billing audit.
@@ -145,7 +144,7 @@ func offsetPairs(flag string, pairs []string) (map[int32]int64, error) {
 
 // runAudit audits, shows the report and returns an error when it is not clean.
 func runAudit(ctx context.Context, s Settings, p Process, f *auditFlags, o audit.Options) error {
-	log, err := telemetry.NewLogger(p.Err, "warn", "text")
+	log, err := p.commandLogger(p.Err)
 	if err != nil {
 		return err
 	}

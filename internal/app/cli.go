@@ -71,6 +71,14 @@ func commands(p Process) *cobra.Command {
 			return usageError{errors.New("a command is needed")}
 		},
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		log, err := p.earlyLogger(cmd)
+		if err != nil {
+			return err
+		}
+		warnOfMisspelt(cmd.Context(), log, p.Environ)
+		return nil
+	}
 	root.Version = p.version()
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(serveCommand(p), migrateCommand(p), healthCommand(p), replayCommand(p), offsetsCommand(p), auditCommand(p), retentionCommand(p), versionCommand(p))
@@ -94,9 +102,12 @@ func markUsage(c *cobra.Command) {
 	}
 }
 
+// serveName is the command that runs the service.
+const serveName = "serve"
+
 func serveCommand(p Process) *cobra.Command {
 	return &cobra.Command{
-		Use:   "serve",
+		Use:   serveName,
 		Short: "Consume orders and charge them until asked to stop",
 		Long: "Consumes orders and charges them until SIGTERM or Ctrl-C; then it drains, within SHUTDOWN_TIMEOUT.\n" +
 			"KAFKA_BROKERS, DATABASE_URL and PAYMENT_URL are required; .env.example lists every setting.",

@@ -135,6 +135,36 @@ func TestAnEmptyTopicSaysNotPublished(t *testing.T) {
 	require.Empty(t, s.Kafka.EventsTopic)
 }
 
+// A slip in a name is told by every command that reads the settings, in the way that it tells other
+// things, and refuses nothing; a value is never shown.
+func TestEveryCommandWarnsOfAMisspeltVariable(t *testing.T) {
+	t.Parallel()
+	slips := []string{"PAYMENT_API_KYE=hidden", "PAYMENT_URI=http://localhost:1"}
+	const want = "PAYMENT_API_KYE is not a setting; did you mean PAYMENT_API_KEY?"
+	for _, args := range [][]string{
+		{"serve"}, {"migrate", "status"}, {"health"}, {"retention", "run"}, {"offsets", "show"}, {"audit"}, {"replay", "--all", "--dry-run"},
+	} {
+		code, _, errs := command(t, slips, args...)
+		require.NotZero(t, code, args)
+		require.Contains(t, errs, want, args)
+		require.NotContains(t, errs, "hidden")
+	}
+	_, _, errs := command(t, slips, "serve")
+	require.Contains(t, errs, `"level":"WARN","msg":"`+want+`"`, "a line of the service's log")
+	require.Contains(t, errs, "PAYMENT_URI is not a setting; did you mean PAYMENT_URL?")
+	require.Contains(t, errs, "PAYMENT_URL is required", "beside the complaint that it explains")
+	_, _, errs = command(t, append(slips, "LOG_FORMAT=text"), "serve")
+	require.Contains(t, errs, `level=WARN msg="`+want+`"`)
+	_, _, errs = command(t, append(slips, "LOG_FORMAT=loud"), "serve")
+	require.Contains(t, errs, want, "also where the log's own settings are wrong")
+
+	environ := []string{"DATABASE_URL=" + storetest.Empty(t), "DATABASE_MAX_CONN=5"}
+	code, out, errs := command(t, environ, "migrate", "status")
+	require.Zero(t, code, "it refuses nothing")
+	require.Contains(t, out, "pending")
+	require.Contains(t, errs, "DATABASE_MAX_CONN is not a setting; did you mean DATABASE_MAX_CONNS?")
+}
+
 func TestUsageErrorsExitWith2(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"nonsense"}, {"serve", "now"}, {"serve", "--fast"}, {"migrate"}, {"migrate", "sideways"}, {"health", "x"}} {

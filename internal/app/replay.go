@@ -16,7 +16,6 @@ import (
 
 	"example.com/billing/internal/domain"
 	"example.com/billing/internal/store"
-	"example.com/billing/internal/telemetry"
 )
 
 // Bounds of billing replay.
@@ -138,7 +137,7 @@ func replay(cmd *cobra.Command, p Process, f replayFlags, filter domain.LetterFi
 	if err != nil {
 		return usageError{fmt.Errorf("configuration:\n%w", err)}
 	}
-	log, err := telemetry.NewLogger(cmd.ErrOrStderr(), "warn", "text")
+	log, err := p.commandLogger(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"example.com/billing/internal/domain"
 	"example.com/billing/internal/retention"
 	"example.com/billing/internal/store"
-	"example.com/billing/internal/telemetry"
 )
 
 // retentionWait is how long billing retention run waits for a turn that is under way.
@@ -53,7 +52,7 @@ func retentionCommand(p Process) *cobra.Command {
 			if err != nil {
 				return usageError{fmt.Errorf("configuration:\n%w", err)}
 			}
-			report, err := retain(cmd, &settings, dry, shorten)
+			report, err := retain(cmd, p, &settings, dry, shorten)
 			if report.StartedAt.IsZero() {
 				return err // there was no turn
 			}
@@ -78,8 +77,8 @@ func withoutProvider(environ []string) []string {
 }
 
 // retain makes one turn.
-func retain(cmd *cobra.Command, s *Settings, dry, shorten bool) (report domain.RetentionReport, err error) {
-	log, err := telemetry.NewLogger(cmd.ErrOrStderr(), "warn", "text")
+func retain(cmd *cobra.Command, p Process, s *Settings, dry, shorten bool) (report domain.RetentionReport, err error) {
+	log, err := p.commandLogger(cmd.ErrOrStderr())
 	if err != nil {
 		return report, err
 	}

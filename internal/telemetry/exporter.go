@@ -23,6 +23,15 @@ const (
 	exporterPrometheus = "prometheus"
 )
 
+// Variables returns the names of the variables of the OpenTelemetry specification that
+// matter here: those above, and the two that name the resource.
+func Variables() []string {
+	return []string{
+		envDisabled, envEndpoint, envTracesEndpoint, envTracesExporter, envMetricsEndpoint, envMetricsExporter,
+		"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES",
+	}
+}
+
 // newSpanExporter returns the exporter that the environment asks for by naming
 // one or an OTLP endpoint, and nil otherwise: the specification's default, an
 // exporter to localhost, would fail for ever where nobody listens.
