@@ -74,8 +74,12 @@ func withOffsets(cmd *cobra.Command, p Process, run func(context.Context, *offse
 	if err != nil {
 		return usageError{fmt.Errorf("configuration:\n%w", err)}
 	}
+	log, err := p.commandLogger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
 	o := &offsets{settings: settings}
-	if o.brokers, err = kafka.NewGroupAdmin(settings.kafka()); err != nil {
+	if o.brokers, err = kafka.NewGroupAdmin(settings.kafka(), log); err != nil {
 		return usageError{err}
 	}
 	defer o.brokers.Close()

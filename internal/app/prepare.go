@@ -43,7 +43,7 @@ func (a *App) prepareTopics(ctx context.Context) error {
 	for _, topic := range a.settings.topics() {
 		specs = append(specs, kafka.TopicSpec{Name: topic})
 	}
-	return kafka.EnsureTopics(ctx, a.settings.kafka(), specs)
+	return kafka.EnsureTopics(ctx, a.settings.kafka(), a.log, specs)
 }
 
 // eventually tries until it succeeds, ctx ends or the start takes too long.

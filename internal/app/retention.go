@@ -52,7 +52,7 @@ func newForgetting(s *Settings, books *store.Store, instance string, meters rete
 		return nil, err
 	}
 	f := &forgetting{ranges: ranges}
-	reader, err := newUnreadReader(s, books)
+	reader, err := newUnreadReader(s, books, parts.Logger)
 	if err != nil {
 		return nil, errors.Join(err, f.close())
 	}

@@ -17,10 +17,10 @@ import (
 	"example.com/billing/internal/payment/paymenttest"
 )
 
-// actAsBilling makes this test binary the service itself when it is asked to serve, so
-// that a test can kill a whole process. It does not return then.
+// actAsBilling makes this test binary the service itself when it is given one of its commands, so
+// that a test can kill a whole process, or hear all that one says. It does not return then.
 func actAsBilling() {
-	if len(os.Args) != 2 || os.Args[1] != "serve" {
+	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -30,19 +29,19 @@ var ErrNoTopic = errors.New("no such topic")
 // that it joins no group, and without a commit. Like the group it reads committed
 // records only. One goroutine may use it.
 type AuditReader struct {
-	topic   string
-	client  *confluent.Consumer
-	clock   domain.Clock
-	end     chan struct{}
-	logging sync.WaitGroup
+	cfg    Config
+	topic  string
+	client *confluent.Consumer
+	clock  domain.Clock
+	end    func() // of the client's own lines
 }
 
-// NewAuditReader returns a reader that has connected to nobody yet.
+// NewAuditReader returns a reader that has connected to nobody yet. The client's own lines go
+// to logger, at debug.
 func NewAuditReader(cfg Config, logger *slog.Logger, clock domain.Clock) (*AuditReader, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	logs := make(chan confluent.LogEvent, 64)
 	settings := cfg.connection()
 	maps.Copy(settings, confluent.ConfigMap{
 		"group.id":                   cfg.GroupID, // to ask for its position; never joined
@@ -53,35 +52,21 @@ func NewAuditReader(cfg Config, logger *slog.Logger, clock domain.Clock) (*Audit
 		"enable.partition.eof":       true,
 		"queued.max.messages.kbytes": 2 * prefetchKiB,
 		"fetch.queue.backoff.ms":     20,
-		"go.logs.channel.enable":     true,
-		"go.logs.channel":            logs,
 	})
+	end := quietly(settings, logger)
 	client, err := confluent.NewConsumer(&settings)
 	if err != nil {
+		end()
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
-	r := &AuditReader{topic: cfg.Topic, client: client, clock: clock, end: make(chan struct{})}
-	r.logging.Go(func() {
-		for {
-			select {
-			case line := <-logs:
-				logger.Log(context.Background(), severity(line.Level), "kafka client", "message", line.Message, "tag", line.Tag)
-			case <-r.end:
-				return
-			}
-		}
-	})
-	return r, nil
+	return &AuditReader{cfg: cfg, topic: cfg.Topic, client: client, clock: clock, end: end}, nil
 }
 
 // Close frees the client. It takes at most 10 s, then the client is left open:
 // the process is expected to end.
 func (r *AuditReader) Close() error {
 	closed := make(chan error, 1)
-	returned := within(closeTimeout, func() { closed <- r.client.Close() })
-	close(r.end)
-	r.logging.Wait()
-	if !returned {
+	if !within(closeTimeout, func() { closed <- r.client.Close(); r.end() }) {
 		return fmt.Errorf("kafka: the client did not close within %s", closeTimeout)
 	}
 	return <-closed
@@ -89,6 +74,11 @@ func (r *AuditReader) Close() error {
 
 // Extents returns what there is of each partition, and how far the group is.
 func (r *AuditReader) Extents(ctx context.Context) ([]domain.Extent, error) {
+	extents, err := r.extents(ctx)
+	return extents, r.cfg.asked(err)
+}
+
+func (r *AuditReader) extents(ctx context.Context) ([]domain.Extent, error) {
 	parts, err := r.partitions()
 	if err != nil {
 		return nil, err
@@ -98,19 +88,19 @@ func (r *AuditReader) Extents(ctx context.Context) ([]domain.Extent, error) {
 		committed, err = parts, nil // nobody has joined it yet: no position
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kafka: committed offsets: %w", err)
+		return nil, fmt.Errorf("committed offsets: %w", err)
 	}
 	extents := make([]domain.Extent, len(parts))
 	for i, part := range committed {
 		if part.Error != nil {
-			return nil, fmt.Errorf("kafka: committed offset of %s/%d: %w", r.topic, part.Partition, part.Error)
+			return nil, fmt.Errorf("committed offset of %s/%d: %w", r.topic, part.Partition, part.Error)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		low, high, err := r.client.QueryWatermarkOffsets(r.topic, part.Partition, millisOf(auditQuestion))
 		if err != nil {
-			return nil, fmt.Errorf("kafka: ends of %s/%d: %w", r.topic, part.Partition, err)
+			return nil, fmt.Errorf("ends of %s/%d: %w", r.topic, part.Partition, err)
 		}
 		extents[i] = domain.Extent{Partition: part.Partition, Start: low, End: high, Committed: max(-1, int64(part.Offset))}
 	}
@@ -121,15 +111,15 @@ func (r *AuditReader) Extents(ctx context.Context) ([]domain.Extent, error) {
 func (r *AuditReader) partitions() ([]confluent.TopicPartition, error) {
 	found, err := r.client.GetMetadata(&r.topic, false, millisOf(auditQuestion))
 	if err != nil {
-		return nil, fmt.Errorf("kafka: metadata of %s: %w", r.topic, err)
+		return nil, fmt.Errorf("metadata of %s: %w", r.topic, err)
 	}
 	topic := found.Topics[r.topic]
 	switch topic.Error.Code() {
 	case confluent.ErrNoError:
 	case confluent.ErrUnknownTopicOrPart, confluent.ErrUnknownTopic:
-		return nil, fmt.Errorf("kafka: topic %s: %w", r.topic, ErrNoTopic)
+		return nil, fmt.Errorf("topic %s: %w", r.topic, ErrNoTopic)
 	default:
-		return nil, fmt.Errorf("kafka: topic %s: %w", r.topic, topic.Error)
+		return nil, fmt.Errorf("topic %s: %w", r.topic, topic.Error)
 	}
 	parts := make([]confluent.TopicPartition, len(topic.Partitions))
 	for i, p := range topic.Partitions {
@@ -142,6 +132,11 @@ func (r *AuditReader) partitions() ([]confluent.TopicPartition, error) {
 // OffsetsAt returns, by partition, the first offset whose record is at or after an
 // instant. Partitions without one are left out.
 func (r *AuditReader) OffsetsAt(_ context.Context, at time.Time) (map[int32]int64, error) {
+	offsets, err := r.offsetsAt(at)
+	return offsets, r.cfg.asked(err)
+}
+
+func (r *AuditReader) offsetsAt(at time.Time) (map[int32]int64, error) {
 	parts, err := r.partitions()
 	if err != nil {
 		return nil, err
@@ -151,12 +146,12 @@ func (r *AuditReader) OffsetsAt(_ context.Context, at time.Time) (map[int32]int6
 	}
 	found, err := r.client.OffsetsForTimes(parts, millisOf(auditQuestion))
 	if err != nil {
-		return nil, fmt.Errorf("kafka: offsets at %s: %w", at.UTC().Format(time.RFC3339), err)
+		return nil, fmt.Errorf("offsets at %s: %w", at.UTC().Format(time.RFC3339), err)
 	}
 	offsets := map[int32]int64{}
 	for _, part := range found {
 		if part.Error != nil {
-			return nil, fmt.Errorf("kafka: offset of %s/%d: %w", r.topic, part.Partition, part.Error)
+			return nil, fmt.Errorf("offset of %s/%d: %w", r.topic, part.Partition, part.Error)
 		}
 		if part.Offset >= 0 {
 			offsets[part.Partition] = int64(part.Offset)

@@ -484,14 +484,14 @@ func TestTopicsAreCreatedWhereMissing(t *testing.T) {
 		{Name: b.topic + ".default"},
 	}
 	cfg.CreateTopics = false
-	require.NoError(t, kafka.EnsureTopics(t.Context(), cfg, specs))
+	require.NoError(t, kafka.EnsureTopics(t.Context(), cfg, testLogger(t), specs))
 	found, err := b.admin.ListTopics(t.Context())
 	require.NoError(t, err)
 	require.NotContains(t, slices.Collect(maps.Keys(found)), b.topic+".new")
 
 	cfg.CreateTopics = true
 	for range 2 { // the second time all are there
-		require.NoError(t, kafka.EnsureTopics(t.Context(), cfg, specs))
+		require.NoError(t, kafka.EnsureTopics(t.Context(), cfg, testLogger(t), specs))
 		require.Eventually(t, func() bool { // a broker may hear of a topic later than its controller
 			found, err = b.admin.ListTopics(t.Context(), b.topic, b.topic+".new", b.topic+".default")
 			return err == nil && len(found[b.topic+".new"].Partitions) > 0 && len(found[b.topic+".default"].Partitions) > 0
@@ -501,7 +501,7 @@ func TestTopicsAreCreatedWhereMissing(t *testing.T) {
 		require.NotEmpty(t, found[b.topic+".default"].Partitions)
 	}
 	cfg.TopicReplication = 99
-	err = kafka.EnsureTopics(t.Context(), cfg, []kafka.TopicSpec{{Name: b.topic}, {Name: b.topic + ".wide"}})
+	err = kafka.EnsureTopics(t.Context(), cfg, testLogger(t), []kafka.TopicSpec{{Name: b.topic}, {Name: b.topic + ".wide"}})
 	require.ErrorContains(t, err, "create topic "+b.topic+".wide: ")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -59,27 +60,32 @@ const adminTimeout = 15 * time.Second
 type GroupAdmin struct {
 	cfg   Config
 	admin *confluent.AdminClient
+	free  func()
 }
 
-// NewGroupAdmin returns one for the topic and group of cfg. It connects to nobody yet.
-func NewGroupAdmin(cfg Config) (*GroupAdmin, error) {
+// NewGroupAdmin returns one for the topic and group of cfg. It connects to nobody yet. The
+// client's own lines go to logger, at debug.
+func NewGroupAdmin(cfg Config, logger *slog.Logger) (*GroupAdmin, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	settings := cfg.connection()
-	settings["log_level"] = 3 // the outcome is in the error; connection chatter is not news
-	admin, err := confluent.NewAdminClient(&settings)
+	admin, free, err := cfg.asking(logger)
 	if err != nil {
-		return nil, fmt.Errorf("kafka admin client: %w", err)
+		return nil, err
 	}
-	return &GroupAdmin{cfg: cfg, admin: admin}, nil
+	return &GroupAdmin{cfg: cfg, admin: admin, free: free}, nil
 }
 
 // Close frees the client.
-func (g *GroupAdmin) Close() { g.admin.Close() }
+func (g *GroupAdmin) Close() { g.free() }
 
 // Describe tells how many members the group has, and where it stands.
 func (g *GroupAdmin) Describe(ctx context.Context) (Group, error) {
+	found, err := g.describe(ctx)
+	return found, g.cfg.asked(err)
+}
+
+func (g *GroupAdmin) describe(ctx context.Context) (Group, error) {
 	members, err := g.members(ctx)
 	if err != nil {
 		return Group{}, err
@@ -120,7 +126,7 @@ func (g *GroupAdmin) At(ctx context.Context, at time.Time, partitions []Offsets)
 	found, err := listOffsets(ctx, g.admin, g.cfg.Topic, numbers,
 		confluent.NewOffsetSpecForTimestamp(at.UnixMilli()), confluent.IsolationLevelReadCommitted)
 	if err != nil {
-		return nil, err
+		return nil, g.cfg.asked(err)
 	}
 	for _, p := range partitions {
 		if found[p.Partition] < 0 {
@@ -141,7 +147,7 @@ func (g *GroupAdmin) Commit(ctx context.Context, to map[int32]int64) error {
 	changed, err := g.admin.AlterConsumerGroupOffsets(ctx, []confluent.ConsumerGroupTopicPartitions{group},
 		confluent.SetAdminRequestTimeout(adminTimeout))
 	if err != nil {
-		return fmt.Errorf("commit offsets of group %s: %w", g.cfg.GroupID, err)
+		return g.cfg.asked(fmt.Errorf("commit offsets of group %s: %w", g.cfg.GroupID, err))
 	}
 	var failed []error
 	for _, of := range changed.ConsumerGroupsTopicPartitions {
@@ -151,7 +157,7 @@ func (g *GroupAdmin) Commit(ctx context.Context, to map[int32]int64) error {
 			}
 		}
 	}
-	return errors.Join(failed...)
+	return g.cfg.asked(errors.Join(failed...))
 }
 
 func (g *GroupAdmin) members(ctx context.Context) (int, error) {

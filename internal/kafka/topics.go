@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	confluent "github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -24,18 +25,21 @@ type TopicSpec struct {
 // EnsureTopics creates the topics that are missing, with the broker's default number of
 // partitions and replicas unless stated otherwise. Existing ones stay as they
 // are, and so does max.message.bytes: what a broker accepts is its operator's decision. With
-// Config.CreateTopics false it does nothing. The error joins what failed, topic by topic.
-func EnsureTopics(ctx context.Context, cfg Config, specs []TopicSpec) error {
+// Config.CreateTopics false it does nothing. The error joins what failed, topic by topic. The
+// client's own lines go to logger, at debug.
+func EnsureTopics(ctx context.Context, cfg Config, logger *slog.Logger, specs []TopicSpec) error {
 	if !cfg.CreateTopics || len(specs) == 0 {
 		return nil
 	}
-	settings := cfg.connection()
-	settings["log_level"] = 3 // the outcome is in the error; connection chatter is not news
-	admin, err := confluent.NewAdminClient(&settings)
+	admin, free, err := cfg.asking(logger)
 	if err != nil {
-		return fmt.Errorf("kafka admin client: %w", err)
+		return err
 	}
-	defer admin.Close()
+	defer free()
+	return cfg.asked(ensureTopics(ctx, admin, cfg, specs))
+}
+
+func ensureTopics(ctx context.Context, admin *confluent.AdminClient, cfg Config, specs []TopicSpec) error {
 	missing, err := missingTopics(ctx, admin, cfg, specs)
 	if err != nil || len(missing) == 0 {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -27,17 +28,19 @@ type Followed struct {
 // connects for each question anew: they are minutes apart.
 type UnreadReader struct {
 	cfg      Config
+	logger   *slog.Logger
 	followed func(context.Context) ([]Followed, error)
 }
 
 // NewUnreadReader returns a reader for the topic and group of cfg, and for all others
 // that followed names. Of cfg.Positions it takes only whether there are any: then
-// what followed says is kept of our own group is where that goes on.
-func NewUnreadReader(cfg Config, followed func(context.Context) ([]Followed, error)) (*UnreadReader, error) {
+// what followed says is kept of our own group is where that goes on. The client's own
+// lines go to logger, at debug.
+func NewUnreadReader(cfg Config, logger *slog.Logger, followed func(context.Context) ([]Followed, error)) (*UnreadReader, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &UnreadReader{cfg: cfg, followed: followed}, nil
+	return &UnreadReader{cfg: cfg, logger: logger, followed: followed}, nil
 }
 
 // UnreadBefore returns the partitions whose first record that a group has not consumed is
@@ -55,13 +58,17 @@ func (u *UnreadReader) UnreadBefore(ctx context.Context, at time.Time) ([]domain
 	if err != nil {
 		return nil, err
 	}
-	settings := u.cfg.connection()
-	settings["log_level"] = 0 // the outcome is in the error
-	admin, err := confluent.NewAdminClient(&settings)
+	unread, err := u.ask(ctx, followed, at)
+	return unread, u.cfg.asked(err)
+}
+
+// ask asks the brokers about all groups.
+func (u *UnreadReader) ask(ctx context.Context, followed []Followed, at time.Time) ([]domain.Unread, error) {
+	admin, free, err := u.cfg.asking(u.logger)
 	if err != nil {
-		return nil, fmt.Errorf("kafka admin client: %w", err)
+		return nil, err
 	}
-	defer admin.Close()
+	defer free()
 	topics := map[string][]extent{}
 	var unread []domain.Unread
 	for _, f := range followed {
@@ -144,7 +151,7 @@ func (u *UnreadReader) unreadOf(ctx context.Context, asked *GroupAdmin, f Follow
 	if err != nil || len(behind) == 0 {
 		return nil, err
 	}
-	next, err := asked.cfg.firstRecords(ctx, behind)
+	next, err := asked.cfg.firstRecords(ctx, u.logger, behind)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
@@ -22,10 +23,9 @@ type firstRecord struct {
 
 // firstRecords returns the next record of each partition at or behind its offset, as a
 // consumer sees them; partitions that hold none are left out. It joins no group.
-func (c Config) firstRecords(ctx context.Context, from map[int32]int64) (found map[int32]firstRecord, err error) {
+func (c Config) firstRecords(ctx context.Context, logger *slog.Logger, from map[int32]int64) (found map[int32]firstRecord, err error) {
 	settings := c.connection()
 	maps.Copy(settings, confluent.ConfigMap{
-		"log_level":                 0, // the outcome is in the error
 		"group.id":                  c.GroupID,
 		"auto.offset.reset":         "earliest",
 		"enable.auto.commit":        false,
@@ -38,13 +38,15 @@ func (c Config) firstRecords(ctx context.Context, from map[int32]int64) (found m
 		"fetch.queue.backoff.ms": 10,
 		"fetch.wait.max.ms":      50,
 	})
+	end := quietly(settings, logger)
 	client, err := confluent.NewConsumer(&settings)
 	if err != nil {
+		end()
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
 	defer func() {
 		closed := make(chan error, 1)
-		if !within(closeTimeout, func() { closed <- client.Close() }) {
+		if !within(closeTimeout, func() { closed <- client.Close(); end() }) {
 			err = errors.Join(err, fmt.Errorf("the client did not close within %s", closeTimeout))
 			return
 		}

@@ -51,7 +51,7 @@ func follows(followed ...kafka.Followed) func(context.Context) ([]kafka.Followed
 // unread returns what is unread of before an instant.
 func unread(t *testing.T, cfg kafka.Config, at time.Time, followed ...kafka.Followed) []domain.Unread {
 	t.Helper()
-	u, err := kafka.NewUnreadReader(cfg, follows(followed...))
+	u, err := kafka.NewUnreadReader(cfg, testLogger(t), follows(followed...))
 	require.NoError(t, err)
 	found, err := u.UnreadBefore(t.Context(), at)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestManyLongPartitionsAreLookedAtTogether(t *testing.T) {
 		offsets[p] = 100 * int64(p)
 	}
 	b.place(t, b.group, offsets)
-	u, err := kafka.NewUnreadReader(b.config(), follows())
+	u, err := kafka.NewUnreadReader(b.config(), testLogger(t), follows())
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // in turns it takes twice as long
 	defer cancel()
@@ -228,7 +228,7 @@ func TestWhatIsUnreadIsNotKnownWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	b := setupForever(t, 1)
 	ask := func(cfg kafka.Config, followed func(context.Context) ([]kafka.Followed, error)) error {
-		u, err := kafka.NewUnreadReader(cfg, followed)
+		u, err := kafka.NewUnreadReader(cfg, testLogger(t), followed)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
