@@ -145,7 +145,7 @@ func turn(ranges ...domain.RetentionRange) *domain.RetentionReport {
 		ranges[i].To = ranges[i].From.AddDate(0, 0, 1)
 	}
 	r := &domain.RetentionReport{
-		FinishedAt: noon.Add(-30 * time.Second), Instance: "billing-1", Mode: domain.RetainByPartition, Width: "day", Ranges: ranges,
+		FinishedAt: noon.Add(-30 * time.Second), Instance: "billing-1", Retention: 168 * time.Hour, Mode: domain.RetainByPartition, Width: "day", Ranges: ranges,
 	}
 	if len(ranges) > 0 {
 		r.Next = &domain.RetentionNext{Span: ranges[0].Span, At: ranges[0].To.Add(168 * time.Hour)}
@@ -177,7 +177,7 @@ func TestWhatRetentionDidIsShownWithTheTable(t *testing.T) {
 				"next_drop": map[string]any{
 					"from": "2026-02-01T00:00:00Z", "to": "2026-02-02T00:00:00Z", "at": "2026-02-09T00:00:00Z", "blocked_by": unread,
 				},
-				"last_turn": map[string]any{"at": "2026-03-01T12:00:00Z", "instance": "billing-1", "error": nil},
+				"last_turn": map[string]any{"at": "2026-03-01T12:00:00Z", "instance": "billing-1", "kept_for": "168h", "wanted": nil, "error": nil},
 			},
 		},
 		"another range is blocked, not the next": {
@@ -196,7 +196,7 @@ func TestWhatRetentionDidIsShownWithTheTable(t *testing.T) {
 			map[string]any{
 				"mode": "delete", "ranges": []any{}, "next_drop": nil,
 				"default_partition": map[string]any{"rows": 0., "bytes": 0., "blocked_by": unread},
-				"last_turn":         map[string]any{"at": "2026-03-01T12:00:00Z", "instance": "billing-1", "error": "lock timeout"},
+				"last_turn":         map[string]any{"at": "2026-03-01T12:00:00Z", "instance": "billing-1", "kept_for": "168h", "wanted": nil, "error": "lock timeout"},
 			},
 		},
 	} {

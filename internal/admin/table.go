@@ -52,6 +52,8 @@ type nextDropView struct {
 type turnView struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance"`
+	KeptFor  string    `json:"kept_for"`
+	Wanted   *string   `json:"wanted"` // what the instance is to keep for, where that is shorter and nobody has confirmed it
 	Error    *string   `json:"error"`
 }
 

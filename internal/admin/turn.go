@@ -54,7 +54,11 @@ func ViewRetention(r *domain.RetentionReport) RetentionTurn {
 }
 
 func viewTurn(r *domain.RetentionReport) turnView {
-	return turnView{At: r.FinishedAt.UTC(), Instance: r.Instance, Error: optional(r.Error)}
+	view := turnView{At: r.FinishedAt.UTC(), Instance: r.Instance, KeptFor: duration(r.Retention), Error: optional(r.Error)}
+	if r.Wanted != 0 {
+		view.Wanted = new(duration(r.Wanted))
+	}
+	return view
 }
 
 func viewRanges(r *domain.RetentionReport) []rangeView {

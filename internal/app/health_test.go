@@ -24,6 +24,10 @@ func TestNoTroubleOfRetentionHidesAnother(t *testing.T) {
 		blocked = "what is due is kept, since something unfinished or unread reaches into it: /api/v1/dedup/stats or billing retention run --dry-run says what"
 		another = "whoever did it last keeps for 24h0m0s what this instance is to keep for 168h0m0s: the same DEDUP_RETENTION must hold for all that share a database"
 	)
+	held := func(wanted, kept string) string {
+		return "whoever did it last is to keep for " + wanted + " only, and keeps for " + kept + " as before: set its DEDUP_RETENTION back, " +
+			"or confirm it by billing retention run --shorten"
+	}
 	since := noon.Add(-11 * time.Minute)
 	for name, test := range map[string]struct {
 		report domain.RetentionReport
@@ -38,6 +42,11 @@ func TestNoTroubleOfRetentionHidesAnother(t *testing.T) {
 			domain.RetentionReport{SucceededAt: noon, Retention: 24 * time.Hour, BlockedSince: noon.Add(-25 * time.Hour)},
 			[]string{blocked, another},
 			noon.Add(-25 * time.Hour),
+		},
+		"held back, here":  {domain.RetentionReport{SucceededAt: noon, Retention: 300 * time.Hour, Wanted: c.Retention}, []string{held("168h0m0s", "300h0m0s")}, time.Time{}},
+		"held back, there": {domain.RetentionReport{SucceededAt: noon, Retention: c.Retention, Wanted: time.Hour}, []string{held("1h0m0s", "168h0m0s")}, time.Time{}},
+		"held back, between others": {
+			domain.RetentionReport{SucceededAt: noon, Retention: 24 * time.Hour, Wanted: time.Hour}, []string{held("1h0m0s", "24h0m0s"), another}, time.Time{},
 		},
 		"silence, another length and blocked": {
 			domain.RetentionReport{SucceededAt: since, Retention: 24 * time.Hour, BlockedSince: noon.Add(-25 * time.Hour)},

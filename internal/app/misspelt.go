@@ -98,6 +98,6 @@ func edits(a, b string) int {
 // warnOfMisspelt tells of variables that look like settings and are none. It refuses nothing.
 func warnOfMisspelt(ctx context.Context, log *slog.Logger, environ []string) {
 	for _, m := range misspelt(environ) {
-		log.WarnContext(ctx, m.given+" is not a setting; did you mean "+m.meant+"?")
+		log.WarnContext(ctx, m.given+" is not a setting; did you mean "+m.meant+"?") //nolint:sloglint // a sentence for whoever types it
 	}
 }

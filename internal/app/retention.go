@@ -148,7 +148,11 @@ func retentionVerdict(r domain.RetentionReport, some bool, started, now time.Tim
 		warn(r.BlockedSince, "what is due is kept, since something unfinished or unread reaches into it: "+
 			"/api/v1/dedup/stats or billing retention run --dry-run says what")
 	}
-	if some && r.Retention != c.Retention {
+	if r.Wanted != 0 {
+		warn(time.Time{}, fmt.Sprintf(
+			"whoever did it last is to keep for %s only, and keeps for %s as before: set its DEDUP_RETENTION back, or confirm it by billing retention run --shorten", r.Wanted, r.Retention))
+	}
+	if some && r.Retention != c.Retention && r.Wanted != c.Retention {
 		warn(time.Time{}, fmt.Sprintf(
 			"whoever did it last keeps for %s what this instance is to keep for %s: the same DEDUP_RETENTION must hold for all that share a database", r.Retention, c.Retention))
 	}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +41,9 @@ func retentionCommand(p Process) *cobra.Command {
 			"what a turn would do, and what is kept because something unfinished or unread reaches into it.\n\n" +
 			"It takes the environment of `billing serve`, of which DATABASE_URL and KAFKA_BROKERS are required: the\n" +
 			"brokers are asked what the groups have not consumed yet. docs/retention.md tells the rest.\n\n" +
-			"Where DEDUP_RETENTION is shorter than what the latest turn kept it refuses, but for a dry run: a shell that\n" +
-			"lacks the service's setting would empty months for good. --shorten says that it is meant.\n\n" +
+			"Where DEDUP_RETENTION is shorter than what is kept so far it refuses, but for a dry run: a shell that lacks\n" +
+			"the service's setting would empty months for good. --shorten says that it is meant, and lets the services\n" +
+			"keep for as short a time, which they do not by themselves.\n\n" +
 			"Exit codes: 0 done, whatever is kept; 1 something failed, or another turn did not end within a minute;\n" +
 			"2 usage or configuration.",
 		Args: cobra.NoArgs,
@@ -60,7 +60,7 @@ func retentionCommand(p Process) *cobra.Command {
 		},
 	}
 	run.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done, and what is kept")
-	run.Flags().BoolVar(&shorten, "shorten", false, "forget earlier than the latest turn did")
+	run.Flags().BoolVar(&shorten, "shorten", false, "forget earlier than was done so far, and let the services do so")
 	run.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON, by the names and units of the admin API")
 	c.AddCommand(run)
 	return c
@@ -90,27 +90,16 @@ func retain(cmd *cobra.Command, p Process, s *Settings, dry, shorten bool) (repo
 	if err := books.CheckSchema(cmd.Context()); err != nil {
 		return report, err
 	}
-	if !dry && !shorten {
-		if err := notShorter(cmd.Context(), s, books); err != nil {
-			return report, err
-		}
-	}
 	f, err := newForgetting(s, books, "billing retention run on "+owner(), nil, retention.Parts{Clock: domain.SystemClock{}, Logger: log})
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	return f.keeper.Once(cmd.Context(), dry, retentionWait)
-}
-
-// notShorter refuses to forget what the latest turn, as a rule the service's, has kept.
-func notShorter(ctx context.Context, s *Settings, books *store.Store) error {
-	latest, some, err := books.Retention(ctx)
-	if err != nil || !some || latest.Retention <= s.Flow.DedupRetention {
-		return err
+	report, err = f.keeper.Once(cmd.Context(), retention.ByHand{Dry: dry, Shorten: shorten}, retentionWait)
+	if errors.Is(err, retention.ErrShorter) {
+		return report, usageError{fmt.Errorf("DEDUP_RETENTION: %w: set what the service has, or say --shorten", err)}
 	}
-	return usageError{fmt.Errorf("DEDUP_RETENTION is %s, and the latest turn, of %s, kept for %s: set what the service has, or say --shorten",
-		s.Flow.DedupRetention, latest.Instance, latest.Retention)}
+	return report, err
 }
 
 // showRetention writes the report of a turn.
@@ -166,6 +155,9 @@ func retentionSummary(r *domain.RetentionReport) string {
 			line += ", failed"
 		}
 		lines = append(lines, line)
+	}
+	if r.DryRun && r.Retention < r.Floor {
+		lines = append(lines, fmt.Sprintf("it would be refused now: what is kept so far is %s; --shorten says that less is meant", r.Floor))
 	}
 	verb := "done"
 	if r.DryRun {

@@ -136,15 +136,16 @@ func TestRetentionByHandSaysWhatKeepsWhatIsDue(t *testing.T) {
 	shorter := w.environ("DEDUP_RETENTION=20h1s", "RETRY_HORIZON=20h")
 	code, _, errs := command(t, shorter, "retention", "run")
 	require.Equal(t, 2, code)
-	require.Contains(t, errs, "kept for 168h0m0s: set what the service has, or say --shorten")
+	require.Contains(t, errs, "DEDUP_RETENTION: 20h0m1s is shorter than what is kept so far: 168h0m0s: set what the service has, or say --shorten")
 	require.EqualValues(t, 1, w.count(`SELECT count(*) FROM processed_event`), "a shell without the service's setting empties nothing")
-	code, _, errs = command(t, shorter, "retention", "run", "--dry-run")
+	code, out, errs := command(t, shorter, "retention", "run", "--dry-run")
 	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "it would be refused now: what is kept so far is 168h0m0s; --shorten says that less is meant")
 	code, _, errs = command(t, shorter, "retention", "run", "--shorten")
 	require.Equal(t, 0, code, errs)
 	require.Zero(t, w.count(`SELECT count(*) FROM processed_event`))
 	insert(old)
-	code, out, errs := command(t, append(w.environ(), "KAFKA_BROKERS=127.0.0.1:1"), "retention", "run")
+	code, out, errs = command(t, append(w.environ(), "KAFKA_BROKERS=127.0.0.1:1"), "retention", "run")
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, out, "not known")
 	require.Contains(t, out, "blocked")
@@ -264,6 +265,40 @@ func TestABatchThatMeetsAMoveIsRunAgainAndExact(t *testing.T) {
 		leaf := fmt.Sprintf("processed_event_%s_%s", ahead.Format("20060102"), ahead.Add(24*time.Hour).Format("20060102"))
 		require.Equal(t, []string{leaf + ": 20"}, where, "ranges: %+v\n%s", w.retained().Ranges, one.Logs.String())
 	})
+}
+
+// A service that comes back with a mistyped, shorter DEDUP_RETENTION empties nothing that was kept so
+// far: health says so, and what to do, until somebody does.
+func TestAServiceWithAMistypedRetentionForgetsNothingUntilThatIsConfirmed(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1, paymenttest.Faults{})
+	before := w.start(nil)
+	w.eventually("the first turn", func() bool { return !w.retained().FinishedAt.IsZero() })
+	before.Stop()
+	id, at := domain.FirstID(time.Now().Add(-70*time.Hour)), time.Now().Add(-70*time.Hour)
+	_, err := w.db.Exec(t.Context(), `INSERT INTO processed_event (event_id, consumer_group, processed_at, source_topic, source_partition, source_offset, fingerprint)
+		VALUES ($1, $2, $3, $4, 0, 0, sha256('x'))`, id, w.group, at, w.topic)
+	require.NoError(t, err)
+	known := func() int64 { return w.count(`SELECT count(*) FROM processed_event`) }
+
+	mistyped := w.start(map[string]string{"DEDUP_RETENTION": "21h"})
+	w.eventually("its first turn", func() bool { return w.retained().Wanted != 0 })
+	require.EqualValues(t, 1, known())
+	found := mistyped.component("retention")
+	require.Equal(t, "warn", found.Status)
+	require.Equal(t, "whoever did it last is to keep for 21h0m0s only, and keeps for 168h0m0s as before: set its DEDUP_RETENTION back, "+
+		"or confirm it by billing retention run --shorten", found.Reason)
+	require.Contains(t, mistyped.Logs.String(), "DEDUP_RETENTION is shorter than what was kept so far")
+	require.Equal(t, http.StatusOK, mistyped.get("/readyz", nil))
+	var page object
+	require.Equal(t, http.StatusOK, mistyped.get("/api/v1/dedup/stats", &page))
+	require.Equal(t, "168h", inside(t, page, "processed_event", "last_turn", "kept_for"))
+	require.Equal(t, "21h", inside(t, page, "processed_event", "last_turn", "wanted"))
+
+	code, _, errs := command(t, w.environ("DEDUP_RETENTION=21h"), "retention", "run", "--shorten")
+	require.Zero(t, code, errs)
+	require.Zero(t, known())
+	w.eventually("it is well", func() bool { return mistyped.component("retention").Status == "ok" })
 }
 
 func TestASettingOfRetentionReachesIt(t *testing.T) {

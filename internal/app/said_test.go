@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +24,7 @@ const nobody = "127.0.0.1:1"
 func saying(t *testing.T, environ []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(environ, "KAFKA_BROKERS="+nobody)
+	cmd.Env = append(slices.Clip(environ), "KAFKA_BROKERS="+nobody)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	var failed *exec.ExitError

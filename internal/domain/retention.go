@@ -70,26 +70,34 @@ type ChoreReport struct {
 
 // RetentionReport is what a turn of retention found and did.
 type RetentionReport struct {
-	StartedAt    time.Time        `json:"started_at"`
-	FinishedAt   time.Time        `json:"finished_at"`
-	SucceededAt  time.Time        `json:"succeeded_at,omitzero"`  // end of the latest turn without an error; zero: none yet
-	BlockedSince time.Time        `json:"blocked_since,omitzero"` // since when the oldest blocked rows have been due; zero: nothing is blocked
-	Instance     string           `json:"instance"`
-	DryRun       bool             `json:"dry_run"`
-	Mode         RetentionMode    `json:"mode"`
-	Width        string           `json:"width"`     // day, week or month
-	Retention    time.Duration    `json:"retention"` // nanoseconds
-	Ranges       []RetentionRange `json:"ranges"`    // by time; those that are missing and those that were dropped included
-	Default      RetentionRest    `json:"default"`
-	Attached     int              `json:"attached"` // ranges, in this turn; by a dry run: that would be
-	Emptied      int              `json:"emptied"`  // likewise
-	Dropped      int              `json:"dropped"`  // likewise
-	Moved        int64            `json:"moved"`    // rows, out of the default partition into ranges
-	Removed      int64            `json:"removed"`  // rows of emptied ranges, by estimate
-	Deleted      int64            `json:"deleted"`  // rows, one by one
-	Next         *RetentionNext   `json:"next"`     // nil where there is no range
-	Chores       []ChoreReport    `json:"chores"`
-	Error        string           `json:"error,omitempty"` // what kept the turn from doing its work
+	StartedAt    time.Time     `json:"started_at"`
+	FinishedAt   time.Time     `json:"finished_at"`
+	SucceededAt  time.Time     `json:"succeeded_at,omitzero"`  // end of the latest turn without an error; zero: none yet
+	BlockedSince time.Time     `json:"blocked_since,omitzero"` // since when the oldest blocked rows have been due; zero: nothing is blocked
+	Instance     string        `json:"instance"`
+	DryRun       bool          `json:"dry_run"`
+	Mode         RetentionMode `json:"mode"`
+	Width        string        `json:"width"`     // day, week or month
+	Retention    time.Duration `json:"retention"` // nanoseconds; for how long the turn kept
+	// Wanted is for how long the instance is to keep, where that is shorter than what was kept
+	// so far and nobody has confirmed it: the turn kept for as long as before. Nanoseconds; zero otherwise.
+	Wanted time.Duration `json:"wanted,omitzero"`
+	// Floor is the shortest keeping that needs no confirmation, in nanoseconds, and FloorAt when a
+	// turn last kept for that, or somebody confirmed it.
+	Floor   time.Duration `json:"floor,omitzero"`
+	FloorAt time.Time     `json:"floor_at,omitzero"`
+
+	Ranges   []RetentionRange `json:"ranges"` // by time; those that are missing and those that were dropped included
+	Default  RetentionRest    `json:"default"`
+	Attached int              `json:"attached"` // ranges, in this turn; by a dry run: that would be
+	Emptied  int              `json:"emptied"`  // likewise
+	Dropped  int              `json:"dropped"`  // likewise
+	Moved    int64            `json:"moved"`    // rows, out of the default partition into ranges
+	Removed  int64            `json:"removed"`  // rows of emptied ranges, by estimate
+	Deleted  int64            `json:"deleted"`  // rows, one by one
+	Next     *RetentionNext   `json:"next"`     // nil where there is no range
+	Chores   []ChoreReport    `json:"chores"`
+	Error    string           `json:"error,omitempty"` // what kept the turn from doing its work
 }
 
 // Unread is what a group has not consumed yet of a partition.

@@ -134,7 +134,7 @@ func (w *world) another(mode domain.RetentionMode, change ...func(*retention.Con
 // turn makes a turn that must do its work.
 func (w *world) turn() domain.RetentionReport {
 	w.t.Helper()
-	report, err := w.keeper.Once(w.t.Context(), false, patience)
+	report, err := w.keeper.Once(w.t.Context(), retention.ByHand{}, patience)
 	require.NoError(w.t, err)
 	require.Empty(w.t, report.Error)
 	return report

@@ -27,7 +27,7 @@ func (t *turn) describe(leaves []domain.Leaf) {
 		switch r := &ranges[i]; r.State {
 		case domain.RangeKept, domain.RangeCurrent, domain.RangeDue, domain.RangeBlocked:
 			if t.report.Next == nil || r.To.Before(t.report.Next.To) {
-				t.report.Next = &domain.RetentionNext{Span: r.Span, At: r.To.Add(t.cfg.Retention)}
+				t.report.Next = &domain.RetentionNext{Span: r.Span, At: r.To.Add(t.report.Retention)}
 			}
 		case domain.RangeAhead, domain.RangeEmptied, domain.RangeDropped, domain.RangeMissing, domain.RangeForeign:
 		}

@@ -122,7 +122,7 @@ func (t *turn) deleteFrom(ctx context.Context, spent spent, leaf *domain.Leaf) e
 // keep notes that rows of a leaf which were written at an instant, and are due, stay. A range
 // says so itself, as where ranges are emptied whole; one that is not ours stays foreign.
 func (t *turn) keep(leaf *domain.Leaf, written time.Time, why string) {
-	t.since(written.Add(t.cfg.Retention))
+	t.since(written.Add(t.report.Retention))
 	if leaf.Default {
 		d := &t.report.Default
 		d.Blocked, d.Why = true, also(d.Why, why)

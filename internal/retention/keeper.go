@@ -156,7 +156,8 @@ func (k *Keeper) step(ctx context.Context) error {
 		return err // somebody makes one by hand; ours comes after it
 	}
 	k.due = now.Add(around(k.cfg.Every))
-	report, err := k.turn(ctx, now, false)
+	report, err := k.turn(ctx, now, ByHand{})
+	k.warn(ctx, &report)
 	k.note(func(s *Status) { s.Report = report })
 	if !k.isReady() {
 		close(k.ready)
@@ -190,9 +191,24 @@ func (k *Keeper) end(ctx context.Context) error {
 // ErrUnderWay is returned when another turn did not end in time.
 var ErrUnderWay = errors.New("another turn of retention is under way")
 
+// warn tells, once, that this instance is to keep for shorter than was kept so far.
+func (k *Keeper) warn(ctx context.Context, r *domain.RetentionReport) {
+	if r.Wanted != 0 && k.Status().Report.Wanted == 0 {
+		k.parts.Logger.WarnContext(ctx, "retention: DEDUP_RETENTION is shorter than what was kept so far: that is kept until it is confirmed by billing retention run --shorten",
+			"dedup_retention", r.Wanted.String(), "kept_for", r.Retention.String())
+	}
+}
+
+// ByHand says how a turn by hand is meant.
+type ByHand struct {
+	Dry     bool // it finds out, and changes nothing
+	Shorten bool // it may forget what was kept so far, and so may the services from then on
+}
+
 // Once makes one turn now, also beside a service that does so by itself. It waits no
-// longer than that for a turn that is under way. A dry run finds out and changes nothing.
-func (k *Keeper) Once(ctx context.Context, dry bool, wait time.Duration) (domain.RetentionReport, error) {
+// longer than that for a turn that is under way. Where it would keep for shorter than was
+// kept so far it is [ErrShorter], unless that is meant.
+func (k *Keeper) Once(ctx context.Context, how ByHand, wait time.Duration) (domain.RetentionReport, error) {
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
@@ -211,7 +227,7 @@ func (k *Keeper) Once(ctx context.Context, dry bool, wait time.Duration) (domain
 		case <-time.After(k.cfg.Pause):
 		}
 	}
-	report, err := k.turn(ctx, k.parts.Clock.Now(), dry)
+	report, err := k.turn(ctx, k.parts.Clock.Now(), how)
 	return report, errors.Join(err, k.end(ctx), k.parts.Place.Resign())
 }
 

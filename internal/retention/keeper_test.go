@@ -112,7 +112,7 @@ func TestTurnsComeByTheClockAndByHandInBetween(t *testing.T) {
 	w.eventually("the first turn", func() bool { return last().Attached > 0 })
 	_, hand := w.another(domain.RetainByPartition, signed("by hand"))
 	w.clock.add(time.Second)
-	report, err := hand.Once(t.Context(), false, patience)
+	report, err := hand.Once(t.Context(), retention.ByHand{}, patience)
 	require.NoError(t, err)
 	require.Zero(t, report.Attached)
 	require.Equal(t, "by hand", last().Instance)
@@ -134,10 +134,10 @@ func TestATurnThatDoesNotEndIsWaitedForAWhileOnly(t *testing.T) {
 	w.running(w.keeper)
 	<-begun
 	_, hand := w.another(domain.RetainByPartition)
-	_, err := hand.Once(t.Context(), false, 20*time.Millisecond)
+	_, err := hand.Once(t.Context(), retention.ByHand{}, 20*time.Millisecond)
 	require.ErrorIs(t, err, retention.ErrUnderWay)
 	close(release)
-	_, err = hand.Once(t.Context(), false, patience)
+	_, err = hand.Once(t.Context(), retention.ByHand{}, patience)
 	require.NoError(t, err)
 }
 
@@ -170,7 +170,7 @@ func TestEachChoreFailsByItself(t *testing.T) {
 				w.eventually("a turn", func() bool { report = w.keeper.Status().Report; return !report.FinishedAt.IsZero() })
 			} else {
 				var err error
-				report, err = w.keeper.Once(t.Context(), false, patience)
+				report, err = w.keeper.Once(t.Context(), retention.ByHand{}, patience)
 				require.ErrorContains(t, err, "division by zero")
 			}
 			require.Len(t, report.Chores, 3)
@@ -281,7 +281,7 @@ func TestARangeThatCannotBeAttachedIsToldAndTheOthersAre(t *testing.T) {
 	t.Parallel()
 	w := setup(t, domain.RetainByPartition)
 	w.execute(`CREATE TABLE processed_event_20261130_20261201 (somebody_elses int)`)
-	report, err := w.keeper.Once(t.Context(), false, patience)
+	report, err := w.keeper.Once(t.Context(), retention.ByHand{}, patience)
 	require.Error(t, err)
 	require.Equal(t, 10, report.Attached)
 	require.Equal(t, domain.RangeMissing, rangeOf(t, &report, noon).State)
@@ -296,7 +296,7 @@ func TestATurnTellsOfManyErrorsTheFirst(t *testing.T) {
 		from := noon.Add(time.Duration(d) * day)
 		w.execute(fmt.Sprintf(`CREATE TABLE processed_event_%s_%s (somebody_elses int)`, from.Format("20060102"), from.Add(day).Format("20060102")))
 	}
-	report, err := w.keeper.Once(t.Context(), false, patience)
+	report, err := w.keeper.Once(t.Context(), retention.ByHand{}, patience)
 	require.Error(t, err)
 	require.Equal(t, 3, report.Attached)
 	require.Equal(t, 5, strings.Count(report.Error, "already exists"))
@@ -312,7 +312,7 @@ func TestDeletesGoInStepsAndWithinTheirTime(t *testing.T) {
 
 	_, hasty := w.another(domain.RetainByDelete, func(c *retention.Config, _ *retention.Parts) { c.Batch, c.Budget = 10, time.Nanosecond })
 	w.rows(noon, uuid.New(), uuid.New())
-	report, err := hasty.Once(t.Context(), false, patience)
+	report, err := hasty.Once(t.Context(), retention.ByHand{}, patience)
 	require.NoError(t, err)
 	require.Zero(t, report.Deleted, "the rest is for another turn")
 }

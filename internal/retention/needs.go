@@ -21,6 +21,8 @@ type Place interface {
 	End(ctx context.Context) error
 	// Resign gives the place up.
 	Resign() error
+	// Latest returns the report that was saved last, of whatever instance; false before the first.
+	Latest(ctx context.Context) (domain.RetentionReport, bool, error)
 	// Save keeps the report of a turn for every instance to show.
 	Save(ctx context.Context, report domain.RetentionReport) error
 }

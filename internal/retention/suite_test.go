@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/billing/internal/domain"
+	"example.com/billing/internal/retention"
 )
 
 // What both modes promise.
@@ -144,7 +145,7 @@ func TestADryRunTellsWhatATurnWouldDoAndChangesNothing(t *testing.T) {
 			return text
 		}
 		was := catalog()
-		report, err := w.keeper.Once(t.Context(), true, patience)
+		report, err := w.keeper.Once(t.Context(), retention.ByHand{Dry: true}, patience)
 		require.NoError(t, err)
 		require.True(t, report.DryRun)
 		require.Equal(t, was, catalog())
@@ -156,7 +157,7 @@ func TestADryRunTellsWhatATurnWouldDoAndChangesNothing(t *testing.T) {
 		w.execute(`ANALYZE processed_event`)
 		w.clock.add(keepFor + day)
 		was = catalog()
-		report, err = w.keeper.Once(t.Context(), true, patience)
+		report, err = w.keeper.Once(t.Context(), retention.ByHand{Dry: true}, patience)
 		require.NoError(t, err)
 		require.Equal(t, was, catalog())
 		require.Equal(t, 6, w.count(`SELECT count(*) FROM processed_event`))

@@ -28,8 +28,6 @@ func (t *turn) setTime(ctx context.Context, ours time.Time) bool {
 	if theirs.Before(ours) {
 		t.now = theirs
 	}
-	t.cutoff = t.now.Add(-t.cfg.Retention)
-	t.hold = hold{reader: t.parts.Reader, cutoff: t.cutoff}
 	t.report.StartedAt = t.now.UTC()
 	return err == nil
 }

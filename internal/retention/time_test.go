@@ -26,7 +26,7 @@ func TestAClockThatIsAheadForgetsNothingTooEarly(t *testing.T) {
 			p.Clock = fast
 			p.Chores = []retention.Chore{told{func(now time.Time) { seen = now }}}
 		})
-		report, err := ahead.Once(t.Context(), false, patience)
+		report, err := ahead.Once(t.Context(), retention.ByHand{}, patience)
 		require.ErrorContains(t, err, "differ by 120h0m0s")
 		require.Equal(t, len(known), w.knows(known...))
 		require.Equal(t, noon, seen, "nor do others forget by it")
@@ -34,7 +34,7 @@ func TestAClockThatIsAheadForgetsNothingTooEarly(t *testing.T) {
 		require.Equal(t, noon, report.FinishedAt, "so that the others know how long ago it was")
 
 		w.clock.add(keepFor + 2*day - time.Minute) // the database's
-		report, err = ahead.Once(t.Context(), false, patience)
+		report, err = ahead.Once(t.Context(), retention.ByHand{}, patience)
 		require.NoError(t, err, "a minute is nothing to speak of")
 		require.Zero(t, w.knows(known...))
 		require.Empty(t, report.Error)
@@ -50,7 +50,7 @@ func TestAClockThatIsBehindForgetsLater(t *testing.T) {
 		known := w.processed(noon, 3)
 		_, behind := w.another(mode, func(_ *retention.Config, p *retention.Parts) { p.Clock = &clock{now: noon} })
 		w.clock.add(keepFor + 2*day)
-		_, err := behind.Once(t.Context(), false, patience)
+		_, err := behind.Once(t.Context(), retention.ByHand{}, patience)
 		require.ErrorContains(t, err, "differ by 120h0m0s")
 		require.Equal(t, len(known), w.knows(known...))
 		w.turn()
@@ -78,7 +78,7 @@ func TestATurnThatWasBrokenOffKeepsNoClaimFromItsDay(t *testing.T) {
 		from, to := domain.Span{From: noon.Truncate(day), To: noon.Truncate(day).Add(day)}.Bounds()
 		w.execute(`ALTER TABLE processed_event_default ADD CONSTRAINT processed_not_20261130_20261201
 			CHECK (event_id < '` + from.String() + `' OR event_id >= '` + to.String() + `')`)
-		dry, err := w.keeper.Once(t.Context(), true, patience)
+		dry, err := w.keeper.Once(t.Context(), retention.ByHand{Dry: true}, patience)
 		require.NoError(t, err)
 		require.Empty(t, dry.Error)
 		left := `SELECT count(*) FROM pg_constraint WHERE conname LIKE 'processed\_not%'

@@ -11,15 +11,16 @@ import (
 // turn is one turn under way.
 type turn struct {
 	*Keeper
-	now    time.Time
-	cutoff time.Time // what is older is to be forgotten
-	dry    bool
-	leads  bool // it is a leader's, not one by hand
-	report domain.RetentionReport
-	notes  map[string]note         // by table: what was found of a range that is due
-	lost   []domain.RetentionRange // ranges that are no tables: missing or dropped
-	hold   hold
-	errs   []error
+	now     time.Time
+	cutoff  time.Time // what is older is to be forgotten
+	dry     bool
+	shorten bool // whoever makes it by hand says that a shorter keeping is meant
+	leads   bool // it is a leader's, not one by hand
+	report  domain.RetentionReport
+	notes   map[string]note         // by table: what was found of a range that is due
+	lost    []domain.RetentionRange // ranges that are no tables: missing or dropped
+	hold    hold
+	errs    []error
 }
 
 // note is a finding about a range.
@@ -30,24 +31,34 @@ type note struct {
 
 // turn makes one turn. The report says what was done, whatever failed; the error, too,
 // says what did.
-func (k *Keeper) turn(ctx context.Context, now time.Time, dry bool) (domain.RetentionReport, error) {
+func (k *Keeper) turn(ctx context.Context, now time.Time, how ByHand) (domain.RetentionReport, error) {
 	t := &turn{
-		Keeper: k, dry: dry, leads: k.Status().Leading, notes: map[string]note{},
+		Keeper: k, dry: how.Dry, shorten: how.Shorten, leads: k.Status().Leading, notes: map[string]note{},
 		report: domain.RetentionReport{
-			Instance: k.cfg.Instance, DryRun: dry, Mode: k.cfg.Mode, Width: string(k.cfg.Width), Retention: k.cfg.Retention,
+			Instance: k.cfg.Instance, DryRun: how.Dry, Mode: k.cfg.Mode, Width: string(k.cfg.Width), Retention: k.cfg.Retention,
 		},
 	}
-	if t.setTime(ctx, now) {
+	agreed := t.setTime(ctx, now)
+	if agreed {
+		err := t.agree(ctx)
+		if errors.Is(err, ErrShorter) {
+			return domain.RetentionReport{}, err
+		}
+		if agreed = err == nil; err != nil {
+			t.errs = append(t.errs, err)
+		}
+	}
+	if agreed {
 		t.ranges(ctx)
 		t.chores(ctx)
 	}
-	saving := !dry && t.holds(ctx)
+	saving := !t.dry && t.holds(ctx) && agreed // else what was agreed on before would be lost
 	t.report.FinishedAt = t.now.Add(k.parts.Clock.Now().Sub(now)).UTC()
 	err := joined(t.errs)
 	if err != nil {
 		t.report.Error = err.Error()
 	}
-	if dry {
+	if t.dry {
 		return t.report, err
 	}
 	k.metrics.told(ctx, &t.report)
@@ -75,7 +86,9 @@ func (t *turn) ranges(ctx context.Context) {
 		return
 	}
 	t.clear(ctx)
-	p := makePlan(leaves, t.now, &t.cfg)
+	c := t.cfg
+	c.Retention = t.report.Retention
+	p := makePlan(leaves, t.now, &c)
 	t.within(ctx, func(spent spent) { t.attach(ctx, spent, p.attach) })
 	var empty []domain.Leaf
 	t.within(ctx, func(spent spent) { empty = t.empty(ctx, spent, p.due) })
@@ -236,7 +249,7 @@ func (t *turn) emptyOne(ctx context.Context, leaf *domain.Leaf) bool {
 
 func (t *turn) blocked(leaf *domain.Leaf, why string) {
 	t.notes[leaf.Table] = note{domain.RangeBlocked, why}
-	t.since(leaf.Span.To.Add(t.cfg.Retention))
+	t.since(leaf.Span.To.Add(t.report.Retention))
 }
 
 // since remembers since when the oldest of what is blocked has been due.

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,19 +46,43 @@ func (s *Store) Retention(ctx context.Context) (domain.RetentionReport, bool, er
 		SucceededAt *time.Time
 		Report      []byte
 	}
-	var report domain.RetentionReport
-	err := s.archive.WithContext(ctx).Raw("SELECT succeeded_at, report FROM retention_turn").Find(&rows).Error
+	err := s.archive.WithContext(ctx).Raw(latestReport).Find(&rows).Error
 	if err != nil {
-		return report, false, fmt.Errorf("read retention_turn: %w", err)
+		return domain.RetentionReport{}, false, fmt.Errorf("read retention_turn: %w", err)
 	}
 	if len(rows) == 0 {
-		return report, false, nil
+		return domain.RetentionReport{}, false, nil
 	}
-	if err := json.Unmarshal(rows[0].Report, &report); err != nil {
-		return report, false, fmt.Errorf("decode retention_turn: %w", err)
+	report, err := decodeReport(rows[0].Report, rows[0].SucceededAt)
+	return report, err == nil, err
+}
+
+const latestReport = "SELECT succeeded_at, report FROM retention_turn"
+
+// Latest returns the report of the latest turn of retention, of whatever instance; false
+// before the first one.
+func (r *Ranges) Latest(ctx context.Context) (domain.RetentionReport, bool, error) {
+	if r.conn == nil {
+		return domain.RetentionReport{}, false, ErrNotKeeping
 	}
-	if rows[0].SucceededAt != nil {
-		report.SucceededAt = *rows[0].SucceededAt
+	var succeeded *time.Time
+	var text []byte
+	switch err := r.conn.QueryRowContext(ctx, latestReport).Scan(&succeeded, &text); {
+	case errors.Is(err, sql.ErrNoRows):
+		return domain.RetentionReport{}, false, nil
+	case err != nil:
+		return domain.RetentionReport{}, false, r.failed("read retention_turn", err)
 	}
-	return report, true, nil
+	report, err := decodeReport(text, succeeded)
+	return report, err == nil, err
+}
+
+func decodeReport(text []byte, succeeded *time.Time) (report domain.RetentionReport, err error) {
+	if err := json.Unmarshal(text, &report); err != nil {
+		return report, fmt.Errorf("decode retention_turn: %w", err)
+	}
+	if succeeded != nil {
+		report.SucceededAt = *succeeded
+	}
+	return report, nil
 }
