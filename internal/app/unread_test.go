@@ -34,7 +34,7 @@ func TestWhatIsReadIsToldByWhereTheGroupGoesOn(t *testing.T) {
 	w.eventually("it is all due, and still to be read", func() bool {
 		r := turn("kafka")
 		require.Zero(t, r.Deleted)
-		return r.Default.BlockedBy != nil
+		return r.BlockedSince != nil
 	})
 	w.eventually("it is all read", func() bool { turn("postgres"); return w.count(`SELECT count(*) FROM processed_event`) == 0 })
 }
