@@ -165,9 +165,19 @@ func (c *committer) commit(ctx context.Context) error {
 	if err != nil {
 		c.nudge()
 		c.failed(ctx)
-		c.logger.WarnContext(ctx, "commit offsets; they are kept and tried again", "error", err)
+		level := slog.LevelWarn
+		if rebalances(err) {
+			level = slog.LevelInfo
+		}
+		c.logger.Log(ctx, level, "commit offsets; they are kept and tried again", "error", err)
 	}
 	return err
+}
+
+// rebalances reports whether a commit was refused because the group is on its way to the next assignment, as at any join: what
+// is still ours then goes with it.
+func rebalances(err error) bool {
+	return isCode(err, confluent.ErrRebalanceInProgress) || isCode(err, confluent.ErrIllegalGeneration)
 }
 
 // store hands pending positions to the client. The lock is held over it (the call is

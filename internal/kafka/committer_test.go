@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -335,4 +336,25 @@ func TestThePointBeforeAnOffsetCommitIsBeforeIt(t *testing.T) {
 	require.Equal(t, []domain.Point{domain.BeforeOffsetCommit}, reached)
 	require.EqualValues(t, 7, stored)
 	require.Zero(t, committed)
+}
+
+// Instances that join and leave are nothing to be warned of; a broker that refuses for other reasons is.
+func TestACommitThatMeetsARebalanceIsNoWarning(t *testing.T) {
+	t.Parallel()
+	for code, level := range map[confluent.ErrorCode]string{
+		confluent.ErrRebalanceInProgress: "level=INFO", confluent.ErrIllegalGeneration: "level=INFO",
+		confluent.ErrUnknownMemberID: "level=WARN", confluent.ErrGroupAuthorizationFailed: "level=WARN",
+	} {
+		book := newOffsetBook()
+		book.refuse = confluent.NewError(code, "refused", false)
+		var log strings.Builder
+		c := newCommitter(book, "t", time.Hour, slog.New(slog.NewTextHandler(&log, nil)), func(context.Context) {})
+		l := &lane{partition: 0}
+		c.own(l)
+		c.note(l, mark{offset: 7})
+		require.True(t, isCode(c.commit(t.Context()), code))
+		require.Contains(t, log.String(), level, "%v", code)
+		require.NoError(t, c.commit(t.Context()))
+		require.EqualValues(t, 7, book.committedAt(0), "kept, and tried again")
+	}
 }
