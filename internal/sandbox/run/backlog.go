@@ -2,6 +2,10 @@ package run
 
 import "context"
 
+// backlogShare is the part of the work within which turns begin where all records are sent at once: some are to wait in each
+// partition when the last one ends, and partitions are not worked off alike.
+const backlogShare = 0.5
+
 // waiting is how many records in each partition, at least, nobody has begun with. 0 where that is not known.
 func (r *roller) waiting(ctx context.Context) int64 {
 	lags, err := r.watcher.lags(ctx)

@@ -17,8 +17,12 @@ func (r *runner) killer(unique int64) *killer {
 }
 
 func (r *runner) roller(f *feed, records, unique int64) *roller {
+	share := rollShare
+	if r.options.Backlog {
+		share = backlogShare
+	}
 	return &roller{
-		moments: r.moments(rollStream, rollShare*float64(unique), r.options.Joins, rollSpread),
+		moments: r.moments(rollStream, share*float64(unique), r.options.Joins, rollSpread),
 		members: r.members, watcher: r.parts.watcher, feed: f, began: r.began, rolls: r.options.Joins, records: records, backlog: r.options.Backlog,
 		say: func(format string, args ...any) {
 			r.progress.rolls.Add(1)

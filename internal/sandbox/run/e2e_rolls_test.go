@@ -68,13 +68,13 @@ func TestInstancesThatJoinAndLeaveWhileABacklogIsWorkedOffCostNoSecondRequest(t 
 	require.NoError(t, err)
 	s := &screen{}
 	o := options(t, func(o *run.Options) {
-		o.Instances, o.Joins, o.Backlog, o.Source.Records, o.Faults = 2, 2, true, 30_000, faults
-		o.Env = append(o.Env, "MAX_IN_FLIGHT=256") // so that it lasts
+		o.Instances, o.Joins, o.Backlog, o.Source.Records, o.Faults = 2, 2, true, 20_000, faults
+		o.Env = append(o.Env, "MAX_IN_FLIGHT=64") // 640 charges a second of each: it lasts
 	})
 	r, err := run.Run(t.Context(), o, run.NewConsole(s, false))
 	require.NoError(t, err, s)
 	require.Empty(t, failed(r), s)
-	require.Equal(t, int64(24_000), r.Posts)
+	require.Equal(t, int64(16_000), r.Posts)
 	require.Len(t, r.Rolls, 2)
 	for _, roll := range r.Rolls {
 		require.Positive(t, roll.Waiting, s)
