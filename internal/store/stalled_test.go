@@ -26,7 +26,9 @@ func stall(t *testing.T, conn *sql.Conn) <-chan error {
 	t.Cleanup(func() { require.NoError(t, more.Close()) })
 	go func() {
 		ended <- onWire(conn, func(c *pgconn.PgConn) error {
-			_, err := c.CopyFrom(context.WithoutCancel(t.Context()), rows, `COPY charge FROM STDIN`)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+			defer cancel()
+			_, err := c.CopyFrom(ctx, rows, `COPY charge FROM STDIN`)
 			return err
 		})
 	}()
