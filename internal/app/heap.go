@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// heapFloor is the heap that is not worth being collected. What lives in it at full speed, some 20 MB of records that wait,
-	// is found again some ten times a second at Go's default of twice that: a tenth of the processor time of the whole service.
-	heapFloor = 64 << 20
+	// generous is by how much of what lives the heap may grow before it is collected, in percent. Go's default is 100. To look
+	// through everything that lives, and the stacks of a thousand calls in flight, twice as often costs a seventh of the throughput.
+	generous = 200
+	// headroom bounds, in bytes, what generosity may cost: the heap grows by no more, unless by default it would.
+	headroom = 72 << 20
 	// heapLook is how often the live heap is looked at: it doubles when a slow provider follows a fast one, and a goal that was
 	// set before would be out of proportion for that long.
 	heapLook = 100 * time.Millisecond
-	// defaultPercent is Go's: the heap may grow to twice what lives. Above the floor nothing else holds.
+	// defaultPercent is Go's.
 	defaultPercent = 100
-	// mostPercent bounds what a start from next to nothing makes of the first goal.
-	mostPercent = 400
 )
 
-// tendHeap lets the heap grow to heapFloor before it is collected, and leaves it to Go above that. It returns what ends it. Who
-// has set GOGC has decided otherwise; GOMEMLIMIT holds either way.
+// tendHeap lets the heap grow further than by default, within bounds, before it is collected. It returns what ends that. Who has set
+// GOGC has decided otherwise; GOMEMLIMIT holds either way.
 func tendHeap(ctx context.Context, getenv func(string) string) (end func()) {
 	if getenv("GOGC") != "" {
 		return func() {}
@@ -57,15 +57,12 @@ func tend(ctx context.Context, live func() uint64, set func(percent int) int) {
 	}
 }
 
-// percentFor is GOGC for what lives, in bytes: by how much of it the heap may grow.
+// percentFor is GOGC for what lives, in bytes.
 func percentFor(live uint64) int {
 	if live == 0 { // nothing was collected yet
 		return defaultPercent
 	}
-	if live >= heapFloor/2 {
-		return defaultPercent
-	}
-	return min(int(heapFloor*100/live)-100, mostPercent)
+	return int(min(max(headroom*100/live, defaultPercent), generous))
 }
 
 // liveHeap returns what the latest collection found alive, in bytes.
