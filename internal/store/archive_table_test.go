@@ -1,10 +1,8 @@
 package store_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
-	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -232,18 +230,8 @@ func TestALeafThatMayNotBeReadIsPassedOver(t *testing.T) {
 	conn := storetest.Conn(t, databaseURL)
 	days(t, conn, 2)
 	fill(t, conn, processed{v7At(day(0, 1)), day(0, 2)}, processed{v7At(day(1, 1)), day(1, 2)})
-	role := "clerk_" + uuid.NewString()[:8]
-	execute(t, conn, fmt.Sprintf(`CREATE ROLE %[1]q LOGIN PASSWORD 'x'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]q; REVOKE ALL ON day_0 FROM %[1]q`, role))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, err := conn.Exec(ctx, fmt.Sprintf(`DROP OWNED BY %[1]q; DROP ROLE %[1]q`, role))
-		require.NoError(t, err)
-	})
-	u, err := url.Parse(databaseURL)
-	require.NoError(t, err)
-	u.User = url.UserPassword(role, "x")
-	s, err := store.New(storetest.Config(u.String()))
+	clerk := asRole(t, databaseURL, conn, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]q; REVOKE ALL ON day_0 FROM %[1]q`)
+	s, err := store.New(storetest.Config(clerk))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	table := tableOf(t, s)

@@ -16,6 +16,7 @@ const (
 	checkViolation  = "23514"
 	lockNotAvail    = "55P03"
 	deadlock        = "40P01"
+	notPermitted    = "42501"
 	classData       = "22"
 )
 

@@ -20,7 +20,7 @@ WHERE f.conrelid = $1::regclass AND f.contype = 'c' AND f.conname ~ '^processed_
 // Clear takes back what an instance has left that ended while it attached a range. For as
 // long as that stands every claim of the span is refused, and once its day has come, or where
 // rows are deleted one by one, nobody attaches the range any more. [domain.ErrBusy] when it
-// would take a longer wait. And it tells every session of the ranges that have come.
+// would take a longer wait. Then it puts up the fences that are missing, and tells every session of the ranges that have come.
 func (r *Ranges) Clear(ctx context.Context, wait time.Duration) error {
 	rest, err := r.rest(ctx)
 	if err != nil {
@@ -28,6 +28,9 @@ func (r *Ranges) Clear(ctx context.Context, wait time.Duration) error {
 	}
 	if rest.table != "" {
 		if err := r.clear(ctx, rest, wait); err != nil {
+			return err
+		}
+		if err := r.refence(ctx, rest, wait); err != nil {
 			return err
 		}
 	}

@@ -30,12 +30,16 @@ func fenceName(leaf string) string { return strings.Replace(leaf, "event", "not"
 // fence takes down what fence there is around a span, and puts up another. It is valid for
 // rows that come; those that are there have been moved, or are still to be looked at.
 func fence(rest rest, span domain.Span) []string {
-	from, to := span.Bounds()
-	name := fenceName(leafName(span))
 	return []string{
-		fmt.Sprintf(`ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s`, rest.table, name),
-		fmt.Sprintf(`ALTER TABLE %s ADD CONSTRAINT %s CHECK (event_id < '%s' OR event_id >= '%s') NOT VALID`, rest.table, name, from, to),
+		fmt.Sprintf(`ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s`, rest.table, fenceName(leafName(span))),
+		fmt.Sprintf(`ALTER TABLE %s %s`, rest.table, addFence(span)),
 	}
+}
+
+// addFence is what an ALTER TABLE does to put a fence up.
+func addFence(span domain.Span) string {
+	from, to := span.Bounds()
+	return fmt.Sprintf(`ADD CONSTRAINT %s CHECK (event_id < '%s' OR event_id >= '%s') NOT VALID`, fenceName(leafName(span)), from, to)
 }
 
 // selectUntold says whether a range has come since sessions were told the last time. That
@@ -60,9 +64,16 @@ func (r *Ranges) tell(ctx context.Context, wait time.Duration) error {
 	if !untold {
 		return nil
 	}
-	err := r.transact(ctx, wait, func(tx *sql.Tx) error {
-		return each(ctx, tx, []string{`ALTER TABLE ONLY processed_event ALTER COLUMN event_id RESET (n_distinct)`})
-	})
+	return r.unhurried(ctx, what, wait, `ALTER TABLE ONLY processed_event ALTER COLUMN event_id RESET (n_distinct)`)
+}
+
+// unhurried alters a table, where that can be left to another turn: when somebody is in the way, or the
+// table is not ours. Then somebody else attaches its ranges, and rows are deleted one by one.
+func (r *Ranges) unhurried(ctx context.Context, what string, wait time.Duration, alter string) error {
+	err := r.transact(ctx, wait, func(tx *sql.Tx) error { return each(ctx, tx, []string{alter}) })
+	if sqlState(err) == notPermitted {
+		return nil
+	}
 	if err = r.busyOr(what, err); errors.Is(err, domain.ErrBusy) {
 		return nil
 	}

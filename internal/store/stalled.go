@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"gorm.io/gorm"
 )
 
 // endStalled is told the bounds of the flow's pools. A session that is active, and reads from its client, is in the midst of a
@@ -11,7 +13,7 @@ import (
 const endStalled = `
 SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) AS ended
 FROM pg_stat_activity
-WHERE datname = current_database() AND usename = current_user AND state = 'active' AND wait_event = 'ClientRead'
+WHERE datname = current_database() AND usename = session_user AND state = 'active' AND wait_event = 'ClientRead'
 	AND query_start < clock_timestamp() - make_interval(secs => CASE application_name WHEN ? THEN ?::float8 WHEN ? THEN ?::float8 END)`
 
 // EndStalled ends the sessions of the flow's pools, those of other instances too, that have waited for the next row of a COPY
@@ -20,8 +22,13 @@ WHERE datname = current_database() AND usename = current_user AND state = 'activ
 // long as the connection stands, and no database of the server could be dropped.
 func (s *Store) EndStalled(ctx context.Context) (int, error) {
 	var all struct{ Ended int }
-	err := s.archive.WithContext(ctx).Raw(endStalled,
-		mainName, s.mainTimeout.Seconds(), sideName, s.sideTimeout.Seconds()).Find(&all).Error
+	err := s.archive.WithContext(ctx).Transaction(func(db *gorm.DB) error {
+		// A login that takes on another role may end no session as that one: those are its own.
+		if err := db.Exec("SET LOCAL ROLE NONE").Error; err != nil {
+			return err
+		}
+		return db.Raw(endStalled, mainName, s.mainTimeout.Seconds(), sideName, s.sideTimeout.Seconds()).Find(&all).Error
+	})
 	if err != nil {
 		return 0, fmt.Errorf("end stalled sessions: %w", err)
 	}
