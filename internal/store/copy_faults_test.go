@@ -173,18 +173,18 @@ func TestAsManyRowsAsAStatementTakesAndOneMoreOrLessAreAllKept(t *testing.T) {
 func TestLargeRecordsAmongManyAreKeptWhole(t *testing.T) {
 	t.Parallel()
 	s, databaseURL := storetest.Open(t)
-	const batch, mega = 256, 1 << 20
+	const batch, large = 256, 100 << 10
 	var all []domain.Intent
 	for i := range batch {
 		all = append(all, aCalling(func(in *domain.Intent) {
 			if i%32 == 0 {
-				in.Record.Value = append(make([]byte, mega-1), byte(i))
+				in.Record.Value = append(make([]byte, large-1), byte(i))
 			}
 		}))
 	}
 	require.Len(t, opened(t, s, all...), batch)
 	conn := storetest.Conn(t, databaseURL)
-	require.Equal(t, batch/32, value[int](t, conn, `SELECT count(*) FROM charge_intent WHERE length(record) = $1`, mega))
+	require.Equal(t, batch/32, value[int](t, conn, `SELECT count(*) FROM charge_intent WHERE length(record) = $1`, large))
 	for i := 0; i < batch; i += 32 {
 		got := value[[]byte](t, conn, `SELECT record FROM charge_intent WHERE event_id = $1`, all[i].EventID)
 		require.Equal(t, all[i].Record.Value, got)

@@ -48,7 +48,7 @@ func (s *Store) openEach(ctx context.Context, intents []*domain.Intent, opened m
 
 // open inserts intents, all of them in one transaction of their own.
 func (s *Store) open(ctx context.Context, intents []*domain.Intent, opened map[uuid.UUID]bool) error {
-	if len(intents) >= minCopied {
+	if copies(intents, recordBytes) {
 		switch err := s.openByCopy(ctx, intents); {
 		case err == nil:
 			mark(opened, intents)

@@ -35,11 +35,19 @@ func (t tx) Publish(ctx context.Context, messages []domain.Message) error {
 			columnOf(chunk, func(m *domain.Message) blob { return m.Value }),
 			columnOf(headers, func(encoded blob) blob { return encoded }),
 		}
-		if err := t.append(ctx, messageTable(), insertMessage, len(chunk), columns); err != nil {
+		if err := t.append(ctx, columns, len(chunk), copies(chunk, messageBytes)); err != nil {
 			return fmt.Errorf("insert outbox: %w", err)
 		}
 	}
 	return nil
+}
+
+// append adds messages, which no key can keep out.
+func (t tx) append(ctx context.Context, columns []columnar, rows int, copying bool) error {
+	if copying {
+		return copyRows(ctx, t.conn, true, messageTable(), rows, columns)
+	}
+	return t.db.WithContext(ctx).Exec(insertMessage, params(columns)...).Error
 }
 
 // messageBytes is what a message adds to a statement.
