@@ -154,3 +154,15 @@ func TestWhereItIsNotKnownWhatWasKeptNothingIsForgotten(t *testing.T) {
 		require.Equal(t, 1, w.count(`SELECT count(*) FROM retention_turn WHERE report->>'retention' = 'long'`), "nor is it written over")
 	})
 }
+
+// Where rows are deleted one by one any length will do; as many ranges of a day would be thousands.
+func TestWhatIsKeptForLongerThanWantedTakesNoMoreRangesThanAreWanted(t *testing.T) {
+	t.Parallel()
+	w := setup(t, domain.RetainByDelete)
+	w.leads(w.keeping("before", 2000, domain.RetainByDelete))
+	old := w.processed(noon.Add(-10*day), 5)
+	report := w.leads(w.keeping("after", 3, domain.RetainByPartition))
+	require.Equal(t, [2]int{2000, 3}, days(report))
+	require.Equal(t, 1+7+3, report.Attached, "today, ahead and behind")
+	require.Equal(t, 5, w.knows(old...))
+}

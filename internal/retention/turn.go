@@ -89,6 +89,8 @@ func (t *turn) ranges(ctx context.Context) {
 	c := t.cfg
 	c.Retention = t.report.Retention
 	p := makePlan(leaves, t.now, &c)
+	// Only as far back as is wanted: what is kept for longer may be of a mode, or a width, that allows for more.
+	p.attach = makePlan(leaves, t.now, &t.cfg).attach
 	t.within(ctx, func(spent spent) { t.attach(ctx, spent, p.attach) })
 	var empty []domain.Leaf
 	t.within(ctx, func(spent spent) { empty = t.empty(ctx, spent, p.due) })
