@@ -57,7 +57,7 @@ func tend(ctx context.Context, live func() uint64, set func(percent int) int) {
 	}
 }
 
-// percentFor is GOGC for what lives, in bytes.
+// percentFor is GOGC for what it is a percentage of, in bytes.
 func percentFor(live uint64) int {
 	if live == 0 { // nothing was collected yet
 		return defaultPercent
@@ -65,11 +65,16 @@ func percentFor(live uint64) int {
 	return int(min(max(headroom*100/live, defaultPercent), generous))
 }
 
-// liveHeap returns what the latest collection found alive, in bytes.
+// liveHeap returns what the latest collection found alive, in bytes, and what it found that by: GOGC is a percentage of stacks
+// and globals too, and each call in flight has its stacks.
 func liveHeap() func() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	return func() uint64 {
-		metrics.Read(sample)
-		return sample[0].Value.Uint64()
+		metrics.Read(samples)
+		live := samples[0].Value.Uint64()
+		if live == 0 {
+			return 0
+		}
+		return live + samples[1].Value.Uint64() + samples[2].Value.Uint64()
 	}
 }

@@ -52,6 +52,39 @@ func TestTheLiveHeapIsKnown(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
+// Go lets the heap grow by a percentage of the stacks, too: what it is must not go beyond the headroom by them.
+func TestStacksCountAsWhatTheHeapGrowsBy(t *testing.T) {
+	t.Parallel()
+	const calls, deep = 1000, 128
+	release, ready := make(chan struct{}), make(chan struct{}, calls)
+	for range calls {
+		go func() {
+			descend(deep, func() {
+				ready <- struct{}{}
+				<-release
+			})
+		}()
+	}
+	for range calls {
+		<-ready
+	}
+	runtime.GC()
+	counted := liveHeap()()
+	close(release)
+	require.Greater(t, counted, uint64(calls*deep<<10))
+}
+
+// descend takes a kilobyte of stack for each step down.
+func descend(steps int, then func()) byte {
+	var kilobyte [1 << 10]byte
+	if steps == 0 {
+		then()
+		return 0
+	}
+	kilobyte[steps%len(kilobyte)] = descend(steps-1, then)
+	return kilobyte[0]
+}
+
 func TestWhoHasSetGOGCIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	end := tendHeap(t.Context(), func(name string) string { return map[string]string{"GOGC": "50"}[name] })
