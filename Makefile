@@ -125,7 +125,7 @@ clean-tree: ## fail when the working tree differs from the last commit
 BENCH_DOC := docs/benchmarks.md
 
 .PHONY: bench
-bench: deps build ## throughput, latency, memory beside their yardsticks, into docs/benchmarks.md (ARGS="--scale 0.1 --only 0ms")
+bench: deps build ## throughput, latency, memory beside their yardsticks, written into docs/benchmarks.md
 	bin/sandbox bench --write $(BENCH_DOC) $(ARGS)
 	cd tools && go run ./benchplot ../$(BENCH_DOC:.md=.json) ../$(BENCH_DOC:.md=.svg)
 
